@@ -1,0 +1,39 @@
+# Two commands: `make demo` shows the main job, `make test` checks everything.
+# Both start from a bare machine (Python 3.11+, make, a C compiler) and can be repeated.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PACKAGES := coalitions solvers learners cli
+
+.PHONY: demo test check install format clean
+
+# Reinstalled only when a dependency file changed: the stamp is older than one of them.
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[learners,dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/coalitions solve examples/data/three_domains.csv
+	rm -rf runs/demo
+	$(BIN)/coalitions run --algorithm fedavg --dataset digits --clients 5 --rounds 3 --out runs/demo
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/python -m pytest
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,18 @@
+"""Public names that are imported when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def lazy_names(package: str, home: Mapping[str, Sequence[str]], name: str) -> Any:  # noqa: ANN401
+    """Return the attribute `name` of `package` from the module that `home` lists it under."""
+    for module, names in home.items():
+        if name in names:
+            value = getattr(importlib.import_module(module), name)
+            setattr(sys.modules[package], name, value)  # the next access is an ordinary one
+            return value
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")

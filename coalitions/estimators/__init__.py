@@ -1,0 +1,1 @@
+"""Estimators of Shapley values, one a file."""

@@ -1,0 +1,420 @@
+"""SynergyGraph: who works well with whom, as a symmetric matrix or a list of edges, with names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.structure import CoalitionStructure
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from coalitions.games.induced_subgraph import InducedSubgraphGame
+
+DENSE_LIMIT = 5000
+"""Above this many players a graph made of edges refuses to build its n×n matrix."""
+
+SYMMETRISE = {
+    "mean": lambda a, b: a + (b - a) / 2,  # unlike (a + b) / 2 this cannot overflow
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+class Edges(NamedTuple):
+    """The pairs of a graph with a non-zero synergy, i < j, in lexicographic order."""
+
+    i: IntVector
+    j: IntVector
+    weight: FloatVector
+
+
+class SynergyGraph:
+    """A weighted graph of players: an edge is the synergy of its two ends.
+
+    Parameters
+    ----------
+    matrix
+        Synergies [n, n]: symmetric and finite, with a zero diagonal. A NumPy array, anything that
+        converts to one, a pandas DataFrame (its index gives the labels) or a SciPy sparse matrix.
+    labels
+        Names of the players; "0" … "n−1" if there are none.
+    symmetrise
+        ``"mean"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not symmetric.
+
+    Notes
+    -----
+    A graph is immutable. It keeps the matrix or the edges, whichever it was made from; the other
+    is built when it is asked for.
+
+    Examples
+    --------
+    >>> graph = SynergyGraph([[0, 2, -1], [2, 0, 0], [-1, 0, 0]], labels=["ann", "bob", "cleo"])
+    >>> graph.value(CoalitionStructure([[0, 1], [2]]))
+    2.0
+    """
+
+    def __init__(
+        self,
+        matrix: ArrayLike | Any,  # noqa: ANN401 (DataFrames and sparse matrices share no base)
+        labels: Iterable[Hashable] | None = None,
+        *,
+        symmetrise: str | None = None,
+    ) -> None:
+        if labels is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
+            labels = _frame_labels(matrix)
+        if hasattr(matrix, "tocoo"):
+            edges, n_players = _edges_of_sparse(matrix, labels, symmetrise)
+            self._edges: Edges | None = edges
+            self._matrix: FloatMatrix | None = None
+        else:
+            dense = _square(matrix)
+            n_players = len(dense)
+            self._matrix = _checked_matrix(dense, _label_tuple(labels, n_players), symmetrise)
+            self._edges = None
+        self._labels = _label_tuple(labels, n_players)
+
+    @classmethod
+    def from_edges(
+        cls,
+        n_players: int,
+        i: ArrayLike,
+        j: ArrayLike,
+        weight: ArrayLike,
+        labels: Iterable[Hashable] | None = None,
+    ) -> SynergyGraph:
+        """Return a graph that stores only its edges.
+
+        Parameters
+        ----------
+        n_players
+            Number of players.
+        i, j
+            Ends of the edges, in either order; a pair may appear once.
+        weight
+            Synergy of each pair.
+        labels
+            Names of the players.
+        """
+        graph = cls.__new__(cls)
+        graph._labels = _label_tuple(labels, n_players)
+        graph._edges = _checked_edges(n_players, i, j, weight, graph._labels)
+        graph._matrix = None
+        return graph
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return len(self._labels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players."""
+        return self._labels
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the graph is stored as edges."""
+        return self._matrix is None
+
+    @property
+    def edges(self) -> Edges:
+        """The non-zero synergies as arrays ``i``, ``j``, ``weight`` with i < j."""
+        if self._edges is None:
+            assert self._matrix is not None
+            i, j = np.nonzero(np.triu(self._matrix, 1))
+            self._edges = Edges(
+                *_frozen(i.astype(np.int64), j.astype(np.int64), self._matrix[i, j])
+            )
+        return self._edges
+
+    @property
+    def matrix(self) -> FloatMatrix:
+        """The synergies as a read-only matrix [n, n], built on demand."""
+        if self._matrix is None:
+            n = self.n_players
+            if n > DENSE_LIMIT:
+                raise InvalidInputError(
+                    f"a matrix of {n} × {n} synergies would take {n * n * 8 / 2**30:.1f} GiB;"
+                    f" above {DENSE_LIMIT} players use .edges"
+                )
+            i, j, weight = self.edges
+            matrix = np.zeros((n, n))
+            matrix[i, j] = matrix[j, i] = weight
+            matrix.flags.writeable = False
+            self._matrix = matrix
+        return self._matrix
+
+    def value(self, structure: CoalitionStructure) -> float:
+        r"""Return the sum of all synergies inside coalitions, correctly rounded.
+
+        .. math:: v(\mathcal{C}) = \sum_{C \in \mathcal{C}} \sum_{i<j \in C} s_{ij}
+        """
+        if structure.n_players != self.n_players:
+            raise InvalidInputError(
+                f"the structure has {structure.n_players} players, the graph {self.n_players}"
+            )
+        labels = structure.labels
+        i, j, weight = self.edges
+        return math.fsum(weight[labels[i] == labels[j]].tolist())
+
+    def game(self) -> InducedSubgraphGame:
+        """Return the game in which a coalition is worth the synergies inside it."""
+        from coalitions.games.induced_subgraph import InducedSubgraphGame
+
+        return InducedSubgraphGame(self)
+
+    def subgraph(self, players: Sequence[int] | IntVector) -> SynergyGraph:
+        """Return the graph of some players, in the order given."""
+        chosen = np.asarray(players, np.int64)
+        labels = tuple(self._labels[p] for p in chosen)
+        part = SynergyGraph.__new__(SynergyGraph)
+        part._labels = labels
+        if self._matrix is not None:
+            matrix = self._matrix[np.ix_(chosen, chosen)]
+            matrix.flags.writeable = False
+            part._matrix, part._edges = matrix, None
+            return part
+        place = np.full(self.n_players, -1, np.int64)
+        place[chosen] = np.arange(len(chosen))
+        i, j, weight = self.edges
+        inside = (place[i] >= 0) & (place[j] >= 0)
+        part._edges = _ordered(place[i[inside]], place[j[inside]], weight[inside])
+        part._matrix = None
+        return part
+
+    @classmethod
+    def read(
+        cls, path: str | Path, *, format: str | None = None, symmetrise: str | None = None
+    ) -> SynergyGraph:
+        """Read a graph from a file; its ending, or `format`, says how.
+
+        ``.csv``, ``.tsv``, ``.npy``, ``.npz``, ``.json``, ``.graphml`` and ``.edges`` are known;
+        the path ``-`` is standard input and needs `format`.
+        """
+        from coalitions.graph_files import read_graph
+
+        return read_graph(path, format=format, symmetrise=symmetrise)
+
+    def write(self, path: str | Path) -> None:
+        """Write the graph to a file whose ending says how; see `read`."""
+        from coalitions.graph_files import write_graph
+
+        write_graph(self, path)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: nx.Graph,
+        *,
+        weight: str = "weight",
+        symmetrise: str | None = None,
+    ) -> SynergyGraph:
+        """Return the synergy graph of a networkx graph; an edge without weight counts 1.
+
+        Nodes become players in the graph's order, named by ``str(node)``. A directed graph is a
+        matrix that need not be symmetric: say how to make it so with `symmetrise`.
+        """
+        from coalitions.graph_files import graph_of_networkx
+
+        return graph_of_networkx(graph, weight=weight, symmetrise=symmetrise)
+
+    def to_networkx(self) -> nx.Graph:
+        """Return an undirected networkx graph with the labels as nodes and ``weight`` on edges."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(self._labels)
+        i, j, weight = self.edges
+        graph.add_weighted_edges_from(
+            (self._labels[a], self._labels[b], w)
+            for a, b, w in zip(i.tolist(), j.tolist(), weight.tolist(), strict=True)
+        )
+        return graph
+
+    def __repr__(self) -> str:
+        return f"SynergyGraph({self.n_players} players, {len(self.edges.weight)} edges)"
+
+
+def _frozen(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Make arrays read-only and return them."""
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
+
+
+def _frame_labels(frame: Any) -> list[str]:  # noqa: ANN401 (a DataFrame, without importing pandas)
+    rows, columns = [str(name) for name in frame.index], [str(name) for name in frame.columns]
+    if rows != columns and sorted(rows) == sorted(columns):
+        raise InvalidInputError(
+            "the rows and columns of the table name the same players in different orders;"
+            " reorder one of them: table.loc[table.columns]"
+        )
+    if rows != columns and len(rows) == len(columns):
+        wrong = next(
+            k for k, pair in enumerate(zip(rows, columns, strict=True)) if len(set(pair)) > 1
+        )
+        raise InvalidInputError(
+            f"row {wrong + 1} of the table is {rows[wrong]!r}, but column {wrong + 1} is"
+            f" {columns[wrong]!r}; both must name the same players"
+        )
+    return rows
+
+
+def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str, ...]:
+    if labels is None:
+        return tuple(map(str, range(n_players)))
+    names = tuple(str(label) for label in labels)
+    if len(names) != n_players:
+        raise InvalidInputError(f"there are {len(names)} labels for {n_players} players")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInputError(f"the label {name!r} is used twice; labels must differ")
+        seen.add(name)
+    return names
+
+
+def _square(matrix: Any) -> FloatMatrix:  # noqa: ANN401 (anything NumPy can read)
+    try:
+        dense = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"the synergy matrix is not numeric: {error}") from None
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
+        shape = " × ".join(map(str, dense.shape)) or "a single number"
+        raise InvalidInputError(f"the synergy matrix must be square, but it is {shape}")
+    if not len(dense):
+        raise InvalidInputError("the synergy matrix is empty; there must be at least one player")
+    return dense
+
+
+def _checked_matrix(
+    matrix: FloatMatrix, labels: tuple[str, ...], symmetrise: str | None
+) -> FloatMatrix:
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        a, b = bad[0]
+        raise InvalidInputError(
+            f"the synergy of {labels[a]!r} and {labels[b]!r} (row {a + 1}, column {b + 1}) is"
+            f" {matrix[a, b]}; every cell must be a finite number"
+        )
+    on_diagonal = np.flatnonzero(np.diag(matrix))
+    if len(on_diagonal):
+        a = on_diagonal[0]
+        raise InvalidInputError(
+            f"the diagonal must be zero, but {labels[a]!r} has {matrix[a, a]:g} with itself;"
+            " a player's own worth does not change which structure is best"
+        )
+    if symmetrise is not None:
+        matrix = _symmetriser(symmetrise)(matrix, matrix.T)
+    differing = np.argwhere(np.triu(matrix != matrix.T))
+    if len(differing):
+        a, b = differing[0]
+        raise InvalidInputError(
+            f"the synergy matrix is not symmetric: {labels[a]!r}–{labels[b]!r} is"
+            f" {matrix[a, b]:.17g} but {labels[b]!r}–{labels[a]!r} is {matrix[b, a]:.17g};"
+            " choose symmetrise mean, min or max"
+        )
+    matrix = np.ascontiguousarray(matrix)
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _symmetriser(name: str) -> Any:  # noqa: ANN401 (a binary array function)
+    if name not in SYMMETRISE:
+        raise InvalidInputError(
+            f"symmetrise is {name!r}; it must be one of {', '.join(SYMMETRISE)}"
+        )
+    return SYMMETRISE[name]
+
+
+def _edges_of_sparse(
+    matrix: Any,  # noqa: ANN401 (any SciPy sparse format)
+    labels: Iterable[Hashable] | None,
+    symmetrise: str | None,
+) -> tuple[Edges, int]:
+    from scipy import sparse
+
+    n_rows, n_players = matrix.shape
+    if n_rows != n_players:
+        raise InvalidInputError(
+            f"the synergy matrix must be square, but it is {n_rows} × {n_players}"
+        )
+    names = _label_tuple(labels, n_players)
+    csr = sparse.csr_array(matrix, dtype=np.float64)
+    csr.sum_duplicates()
+    if symmetrise is not None:
+        choose = _symmetriser(symmetrise)
+        other = csr.T.tocsr()
+        if symmetrise == "mean":
+            csr = (csr + other) / 2
+        else:
+            csr = csr.maximum(other) if choose is np.maximum else csr.minimum(other)
+    difference = (csr - csr.T).tocoo()
+    wrong = np.flatnonzero(difference.data)
+    if len(wrong):
+        a, b = int(difference.row[wrong[0]]), int(difference.col[wrong[0]])
+        raise InvalidInputError(
+            f"the synergy matrix is not symmetric: {names[a]!r}–{names[b]!r} differs from"
+            f" {names[b]!r}–{names[a]!r} by {difference.data[wrong[0]]:.17g};"
+            " choose symmetrise mean, min or max"
+        )
+    upper = sparse.triu(csr, format="coo")
+    return _checked_edges(n_players, upper.row, upper.col, upper.data, names), n_players
+
+
+def _checked_edges(
+    n_players: int, i: ArrayLike, j: ArrayLike, weight: ArrayLike, labels: tuple[str, ...]
+) -> Edges:
+    ends = np.asarray(i), np.asarray(j)
+    a, b = (end.astype(np.int64) for end in ends)
+    w = np.asarray(weight, dtype=np.float64)
+    if not (a.shape == b.shape == w.shape and a.ndim == 1):
+        raise InvalidInputError(
+            f"edges need as many i as j as weights, but there are {a.size}, {b.size} and {w.size}"
+        )
+    if n_players < 1:
+        raise InvalidInputError("there must be at least one player")
+    for end, given in zip((a, b), ends, strict=True):
+        wrong = np.flatnonzero((end < 0) | (end >= n_players) | (end != given))
+        if len(wrong):
+            raise InvalidInputError(
+                f"edge {wrong[0] + 1} names player {given[wrong[0]]}; players are the whole"
+                f" numbers 0 … {n_players - 1}"
+            )
+    wrong = np.flatnonzero(~np.isfinite(w))
+    if len(wrong):
+        first = wrong[0]
+        raise InvalidInputError(
+            f"the synergy of {labels[a[first]]!r} and {labels[b[first]]!r} is {w[first]};"
+            " every weight must be a finite number"
+        )
+    wrong = np.flatnonzero((a == b) & (w != 0))
+    if len(wrong):
+        name = labels[a[wrong[0]]]
+        raise InvalidInputError(
+            f"the diagonal must be zero, but {name!r} has {w[wrong[0]]:g} with itself;"
+            " a player's own worth does not change which structure is best"
+        )
+    edges = _ordered(a, b, w)
+    twice = np.flatnonzero((np.diff(edges.i) == 0) & (np.diff(edges.j) == 0))
+    if len(twice):
+        one, other = labels[edges.i[twice[0]]], labels[edges.j[twice[0]]]
+        raise InvalidInputError(f"the pair {one!r}–{other!r} is listed twice; list it once")
+    return edges
+
+
+def _ordered(i: IntVector, j: IntVector, weight: FloatVector) -> Edges:
+    """Return the edges with i < j, zeros dropped, in lexicographic order."""
+    kept = weight != 0
+    low, high = np.minimum(i, j)[kept], np.maximum(i, j)[kept]
+    order = np.lexsort((high, low))
+    return Edges(*_frozen(low[order], high[order], weight[kept][order]))

@@ -1,0 +1,103 @@
+"""Implementations by name: a new file in the right folder is found by itself."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from coalitions.errors import InvalidInputError, UnknownNameError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A table from names to implementations of one kind.
+
+    The modules of `places` are imported on the first look-up, never before: an implementation
+    registers itself by the decorator, so there is no list to edit and no line to forget.
+
+    Parameters
+    ----------
+    kind
+        What is registered, in the singular; used in messages.
+    places
+        Packages whose modules hold the implementations, or single modules. Modules whose names
+        start with an underscore hold what implementations share and are not imported.
+
+    Examples
+    --------
+    >>> greetings = Registry[str]("greeting")
+    >>> greetings.register("hello")("Hello!")
+    'Hello!'
+    >>> greetings["hello"]
+    'Hello!'
+    """
+
+    def __init__(self, kind: str, *places: str) -> None:
+        self.kind = kind
+        self._places = places
+        self._entries: dict[str, T] = {}
+        self._loaded = False
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that files its argument under `name`."""
+
+        def enter(implementation: T) -> T:
+            known = self._entries.get(name)
+            if known is not None and not _same_source(known, implementation):
+                raise InvalidInputError(
+                    f"a {self.kind} named {name!r} is registered already; choose another name"
+                )
+            self._entries[name] = implementation
+            return implementation
+
+        return enter
+
+    def names(self) -> list[str]:
+        """Return all registered names in alphabetical order."""
+        self._load()
+        return sorted(self._entries)
+
+    def __getitem__(self, name: str) -> T:
+        self._load()
+        try:
+            return self._entries[name]
+        except KeyError:
+            close = difflib.get_close_matches(name, self._entries, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise UnknownNameError(
+                f"there is no {self.kind} named {name!r}; {hint}"
+                f"there are: {', '.join(self.names())}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True  # first, because the modules may look a name up while they are imported
+        for place in self._places:
+            package = importlib.import_module(place)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                if not module.name.startswith("_"):
+                    importlib.import_module(f"{place}.{module.name}")
+
+
+def _same_source(one: object, other: object) -> bool:
+    """Tell whether two objects come from the same definition (a module imported anew)."""
+
+    def source(thing: object) -> tuple[object, object]:
+        return getattr(thing, "__module__", None), getattr(thing, "__qualname__", thing)
+
+    return source(one) == source(other)

@@ -1,0 +1,1 @@
+"""Federated learning: train models, exchange them, and play games on them."""

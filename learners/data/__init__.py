@@ -1,0 +1,1 @@
+"""Data sets, their splits among clients, domain shifts and poisoning."""

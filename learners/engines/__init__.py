@@ -1,0 +1,1 @@
+"""Where the tasks that clients are asked to do run."""

@@ -1,0 +1,1 @@
+"""Integer-programming back-ends: each translates the one program, and nothing else."""

@@ -1,0 +1,1 @@
+"""Our exact method: a Lagrangian dual, cuts, pegging, branching, and a certificate."""

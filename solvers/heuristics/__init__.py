@@ -1,0 +1,1 @@
+"""Methods that find good structures fast, with a cheap bound."""

@@ -1,0 +1,70 @@
+"""Solution: a structure, what it is worth, and how much better any other could be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from coalitions.structure import CoalitionStructure
+
+if TYPE_CHECKING:
+    from solvers.certificate import Certificate
+
+OPTIMALITY_TOLERANCE = 1e-9
+"""How far value and bound may be apart, relative to max(1, Σ|w|), in a proven optimum."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A coalition structure with its proof.
+
+    Attributes
+    ----------
+    structure
+        The best structure found.
+    value
+        Its value, recomputed on the graph.
+    bound
+        No structure is worth more than this.
+    total_weight
+        Σ|w| over all pairs: the scale on which value and bound are compared.
+    seconds
+        Wall time.
+    solver
+        Name of the method that answered.
+    stats
+        What the method counted: nodes, rows, iterations …
+    certificate
+        A proof of the bound that `solvers.verify` checks without a solver, if the method has one.
+    """
+
+    structure: CoalitionStructure
+    value: float
+    bound: float
+    total_weight: float
+    seconds: float
+    solver: str
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Certificate | None = None
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of value and bound: 0 if they meet."""
+        return relative_gap(self.value, self.bound)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether bound and value meet, so that nothing better exists."""
+        return is_optimal(self.value, self.bound, self.total_weight)
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Return (bound − value) / max(|bound|, |value|), and 0 if both are 0."""
+    scale = max(abs(bound), abs(value))
+    return max(0.0, (bound - value) / scale) if scale else 0.0
+
+
+def is_optimal(value: float, bound: float, total_weight: float) -> bool:
+    """Tell whether `bound` proves `value` on a graph of that total absolute weight."""
+    return bound - value <= OPTIMALITY_TOLERANCE * max(1.0, total_weight)

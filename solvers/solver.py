@@ -1,0 +1,155 @@
+"""What a solver is: it maps a graph to a structure and a bound, within limits."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from coalitions.errors import MissingDependencyError
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from coalitions.registry import Registry
+
+if TYPE_CHECKING:
+    from solvers.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a solver knows at one moment of its work."""
+
+    value: float
+    bound: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver must stop, and what it may use.
+
+    Attributes
+    ----------
+    deadline
+        Moment of `time.monotonic` at which to stop; None for never.
+    gap
+        Relative gap at which a proof counts as done.
+    threads
+        Threads a solver may use; None leaves the choice to it.
+    seed
+        Source of all randomness.
+    report
+        Called with the progress now and then.
+    """
+
+    deadline: float | None = None
+    gap: float = 0.0
+    threads: int | None = None
+    seed: int = 0
+    report: Callable[[Progress], None] | None = None
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, never negative; infinite if there is none."""
+        if self.deadline is None:
+            return float("inf")
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Demands on the number and the sizes of coalitions.
+
+    `weights` counts the players that stand behind each node: players that must be together
+    are one node.
+    """
+
+    weights: IntVector
+    n_groups: int | None = None
+    min_size: int | None = None
+    max_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver found: a block number for each player and a valid upper bound.
+
+    There is no value here: the front door prices the labels on the graph, so a solver cannot
+    misreport it. A run stopped by its limits answers with its best labels and its best bound.
+    """
+
+    labels: IntVector
+    bound: float
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Certificate | None = None
+
+
+class Solver(ABC):
+    """A method that partitions a graph; its options are dataclass fields of the subclass.
+
+    The front door sees to everything that is the same for all: trivial graphs, players that must
+    or must not be together, components, prices and proof. `search` is asked for one connected
+    graph (by positive edges) of at least two players.
+    """
+
+    exact: ClassVar[bool] = True
+    """Whether the method proves optimality, given time."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Modules of optional packages the method imports."""
+
+    @property
+    def takes_sizes(self) -> bool:
+        """Whether this solver, with these options, can honour `Sizes`."""
+        return False
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return why the method cannot run here, or None if it can."""
+        for module in cls.needs:
+            if importlib.util.find_spec(module) is None:
+                return f"{module} is not installed"
+        return None
+
+    @classmethod
+    def require(cls, name: str) -> None:
+        """Raise if the method cannot run here."""
+        reason = cls.missing()
+        if reason:
+            raise MissingDependencyError(f"{name} cannot run: {reason}")
+
+    @abstractmethod
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Return the best labels found and a bound on the value of every structure.
+
+        Parameters
+        ----------
+        graph
+            The players and their synergies.
+        limits
+            When to stop; a method looks at them at least every tenth of a second.
+        warm_start
+            Labels of a structure to start from.
+        sizes
+            Demands on the coalitions; only given to a solver whose `takes_sizes` is true.
+        """
+
+
+SOLVERS: Registry[type[Solver]] = Registry(
+    "solver", "solvers.backends", "solvers.heuristics", "solvers.branch_and_cut.method"
+)

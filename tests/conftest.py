@@ -1,0 +1,53 @@
+"""Shared fixtures: seeded randomness, and no way out of the machine."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+# Kernels compile on their first call, so a single example may be slow without being wrong.
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.load_profile("default")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(f"real data is not here: {folder}")
+    return folder
+
+
+@pytest.fixture
+def shared_instances() -> Path:
+    folder = SHARED / "instances"
+    if not folder.is_dir():
+        pytest.skip(f"benchmark instances are not here: {folder}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            raise OSError(f"tests do not use the network, but something connects to {address}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
