@@ -71,7 +71,8 @@ class SynergyGraph:
     ) -> None:
         if labels is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
             labels = _frame_labels(matrix)
-        if hasattr(matrix, "tocoo"):
+        self._sparse = hasattr(matrix, "tocoo")
+        if self._sparse:
             edges, n_players = _edges_of_sparse(matrix, labels, symmetrise)
             self._edges: Edges | None = edges
             self._matrix: FloatMatrix | None = None
@@ -108,6 +109,7 @@ class SynergyGraph:
         graph._labels = _label_tuple(labels, n_players)
         graph._edges = _checked_edges(n_players, i, j, weight, graph._labels)
         graph._matrix = None
+        graph._sparse = True
         return graph
 
     @property
@@ -123,7 +125,7 @@ class SynergyGraph:
     @property
     def is_sparse(self) -> bool:
         """Whether the graph is stored as edges."""
-        return self._matrix is None
+        return self._sparse
 
     @property
     def edges(self) -> Edges:
@@ -178,6 +180,7 @@ class SynergyGraph:
         labels = tuple(self._labels[p] for p in chosen)
         part = SynergyGraph.__new__(SynergyGraph)
         part._labels = labels
+        part._sparse = self._sparse
         if self._matrix is not None:
             matrix = self._matrix[np.ix_(chosen, chosen)]
             matrix.flags.writeable = False
