@@ -1,0 +1,84 @@
+"""All coalitions in binary order: player i is bit i."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
+
+TABLE_PLAYERS = 30
+"""A table of more players than this (8 GiB) is refused."""
+
+ROWS_PER_CALL = 1 << 16
+"""Rows of one call when a game is asked for all of its values."""
+
+
+def coalitions_of_masks(masks: Any, n_players: int) -> BoolMatrix:  # noqa: ANN401 (integers)
+    """Return the coalitions [m, n] that the bits of `masks` stand for.
+
+    Examples
+    --------
+    >>> coalitions_of_masks([5], 3)
+    array([[ True, False,  True]])
+    """
+    octets = np.asarray(masks, "<u8").reshape(-1, 1).view(np.uint8)
+    bits = np.unpackbits(octets[:, : max(1, -(-n_players // 8))], axis=1, bitorder="little")
+    return bits[:, :n_players].view(np.bool_)
+
+
+def masks_of_coalitions(coalitions: BoolMatrix) -> IntVector:
+    """Return one integer for each row, in which player i is bit i; up to 62 players.
+
+    Examples
+    --------
+    >>> masks_of_coalitions(np.array([[True, False, True]]))
+    array([5])
+    """
+    rows = np.asarray(coalitions, np.bool_)
+    m, n = rows.shape
+    if n > 62:
+        raise InvalidInputError(f"{n} players do not fit into the 62 bits of a mask")
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    octets = np.zeros((m, 8), np.uint8)
+    octets[:, : packed.shape[1]] = packed
+    return octets.view("<i8").reshape(-1).astype(np.int64, copy=False)
+
+
+def all_coalitions(n_players: int) -> BoolMatrix:
+    """Return all 2^n coalitions [2^n, n]; row k is the coalition of the bits of k.
+
+    Examples
+    --------
+    >>> all_coalitions(2).astype(int).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    _check_size(n_players)
+    return coalitions_of_masks(np.arange(1 << n_players), n_players)
+
+
+def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVector:
+    """Return the values of all 2^n coalitions, indexed by mask.
+
+    A game that has its ``table`` is not asked again.
+    """
+    table = getattr(game, "table", None)
+    if table is not None:
+        return np.asarray(table, np.float64)
+    _check_size(game.n_players)
+    size = 1 << game.n_players
+    values = np.empty(size)
+    for start in range(0, size, rows_per_call):
+        masks = np.arange(start, min(size, start + rows_per_call))
+        values[masks] = game(coalitions_of_masks(masks, game.n_players))
+    return values
+
+
+def _check_size(n_players: int) -> None:
+    if n_players > TABLE_PLAYERS:
+        raise InvalidInputError(
+            f"{n_players} players have 2^{n_players} coalitions; at most {TABLE_PLAYERS} players"
+            " can be listed"
+        )
