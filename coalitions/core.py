@@ -1,0 +1,168 @@
+"""The core and the least core: which shares leave no coalition better off on its own?
+
+All concepts here see the zero-normalised game :math:`v(S) - v(\\emptyset)`; it is the game itself
+if the empty coalition is worth nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coalitions._excess_program import first_rows, minimise_excess
+from coalitions._subsets import member_sums
+from coalitions.enumeration import value_table
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatVector, Game
+
+TOLERANCE = 1e-9
+"""What counts as equal, relative to the largest value of the game."""
+
+
+@dataclass(frozen=True)
+class CoreMembership:
+    """Whether shares are in the core, and if not, who objects.
+
+    Attributes
+    ----------
+    member
+        Whether the shares add up to the grand coalition's value and no coalition objects.
+    blocking
+        The coalition that loses most, or None if no coalition loses.
+    excess
+        What the worst-off proper coalition would gain on its own, :math:`\\max_S v(S) - x(S)`;
+        negative if every coalition gets more than it is worth. 0 for a single player.
+    surplus
+        :math:`v(N) - x(N)`: what the shares leave (positive) or overspend (negative).
+    """
+
+    member: bool
+    blocking: tuple[int, ...] | None
+    excess: float
+    surplus: float
+
+
+@dataclass(frozen=True)
+class LeastCore:
+    """A point of the least core with the proof that no smaller ε exists.
+
+    Attributes
+    ----------
+    epsilon
+        The least ε for which :math:`x(S) \\ge v(S) - ε` is possible for all proper coalitions;
+        the core is empty exactly if it is positive. 0 for a single player.
+    payoff
+        One point that attains it [n].
+    coalitions, weights
+        A balanced collection: with these weights every player is covered once, so the weighted
+        sum of :math:`x(S) \\ge v(S) - ε` bounds ε from below by `epsilon`.
+    """
+
+    epsilon: float
+    payoff: FloatVector
+    coalitions: tuple[tuple[int, ...], ...]
+    weights: FloatVector
+
+
+def zero_normalised_table(game: Game) -> FloatVector:
+    """Return :math:`v(S) - v(\\emptyset)` for all coalitions [2^n]."""
+    table = value_table(game)
+    if not np.isfinite(table).all():
+        raise InvalidInputError("the game has values that are not finite numbers")
+    return table - table[0]
+
+
+def scale_of(table: FloatVector) -> float:
+    """Return the unit in which tolerances are meant: the largest |v(S)|, or 1 if all are 0."""
+    return float(np.abs(table).max()) or 1.0
+
+
+def members(mask: int) -> tuple[int, ...]:
+    """Return the players of a coalition given by its bits."""
+    return tuple(player for player in range(int(mask).bit_length()) if mask >> player & 1)
+
+
+def core_membership(
+    game: Game, payoff: ArrayLike, *, tolerance: float = TOLERANCE
+) -> CoreMembership:
+    r"""Tell whether `payoff` is in the core, and which coalition blocks it if not.
+
+    .. math:: x(N) = v(N), \qquad x(S) \ge v(S) \quad \text{for all } S \subset N
+
+    Parameters
+    ----------
+    game
+        Any game of up to about 25 players: all 2^n coalitions are looked at.
+    payoff
+        Share of each player [n].
+    tolerance
+        Slack, relative to the largest value of the game.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> glove = TableGame([0, 0, 0, 1, 0, 1, 0, 1])
+    >>> core_membership(glove, [1, 0, 0]).member
+    True
+    >>> core_membership(glove, [0.5, 0.5, 0]).blocking
+    (0, 2)
+    """
+    table = zero_normalised_table(game)
+    shares = np.asarray(payoff, np.float64)
+    if shares.shape != (game.n_players,) or not np.isfinite(shares).all():
+        raise InvalidInputError(
+            f"the payoff has shape {shares.shape}; expected {game.n_players} finite numbers"
+        )
+    slack = tolerance * scale_of(table)
+    surplus = float(table[-1] - shares.sum())
+    if len(table) == 2:
+        return CoreMembership(abs(surplus) <= slack, None, 0.0, surplus)
+    excesses = table - member_sums(shares)
+    worst = int(excesses[1:-1].argmax()) + 1
+    excess = float(excesses[worst])
+    blocking = members(worst) if excess > slack else None
+    return CoreMembership(blocking is None and abs(surplus) <= slack, blocking, excess, surplus)
+
+
+def least_core(game: Game) -> LeastCore:
+    r"""Return the least core's ε, one of its points, and a balanced collection that proves ε.
+
+    .. math:: \min ε \quad\text{subject to}\quad x(N) = v(N),\;
+        x(S) \ge v(S) - ε \text{ for all } \emptyset \ne S \subset N
+
+    (Maschler, Peleg and Shapley 1979). The program is solved on a few coalitions, and those that
+    its solution wrongs most join it until there are none.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> round(least_core(majority).epsilon, 6)
+    0.333333
+    """
+    table = zero_normalised_table(game)
+    n = game.n_players
+    if n == 1:
+        return LeastCore(0.0, table[1:].copy(), (), np.empty(0))
+    scale = scale_of(table)
+    free = np.ones(len(table), np.bool_)
+    free[[0, -1]] = False
+    optimum = minimise_excess(
+        table / scale,
+        free=free,
+        rows=first_rows(n),
+        equations=np.ones((1, n)),
+        totals=table[-1:] / scale,
+    )
+    # The multipliers cover every player equally often, the price of x(N) = v(N): scale it to 1.
+    cover = optimum.weights @ ((optimum.coalitions & 1) > 0)
+    weights = optimum.weights / cover
+    gain = weights @ table[optimum.coalitions] - table[-1]
+    return LeastCore(
+        float(gain / weights.sum()),
+        scale * optimum.payoff,
+        tuple(members(mask) for mask in optimum.coalitions.tolist()),
+        weights,
+    )
