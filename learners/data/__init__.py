@@ -1,1 +1,1 @@
-"""Data sets, their splits among clients, domain shifts and poisoning."""
+"""Federated data: image sets, who holds which images, and what is wrong with some of them."""

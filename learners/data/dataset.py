@@ -1,0 +1,103 @@
+"""Image sets as they come from disk, and the registry of those we know by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError
+from coalitions.registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Pictures and what they show.
+
+    Parameters
+    ----------
+    pixels
+        uint8[N, H, W] (grey) or uint8[N, H, W, C]; kept with the channel axis.
+    labels
+        Whole numbers [N], from 0.
+    """
+
+    pixels: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        pixels, labels = np.asarray(self.pixels), np.asarray(self.labels)
+        if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
+            raise InvalidInputError(
+                f"images are uint8 [N, H, W] or [N, H, W, C], not {pixels.dtype} {pixels.shape}"
+            )
+        if labels.shape != (len(pixels),) or not np.issubdtype(labels.dtype, np.integer):
+            raise InvalidInputError(
+                f"{len(pixels)} images need as many whole labels, not {labels.dtype} {labels.shape}"
+            )
+        if len(labels) and labels.min() < 0:
+            raise InvalidInputError(f"labels count from 0, but one is {labels.min()}")
+        object.__setattr__(self, "pixels", pixels if pixels.ndim == 4 else pixels[..., None])
+        object.__setattr__(self, "labels", labels.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of every picture."""
+        _, height, width, channels = self.pixels.shape
+        return channels, height, width
+
+    def __getitem__(self, chosen: NDArray[np.int64]) -> Images:
+        return Images(self.pixels[chosen], self.labels[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """One domain: a pool to train on and a pool to test on, without a picture in common."""
+
+    train: Images
+    test: Images
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        if self.train.shape != self.test.shape:
+            raise InvalidInputError(
+                f"training images are {self.train.shape}, test images {self.test.shape}: "
+                "they must have one shape"
+            )
+        for pool in (self.train, self.test):
+            if len(pool) and pool.labels.max() >= self.n_classes:
+                raise InvalidInputError(
+                    f"with {self.n_classes} classes the labels are 0 … {self.n_classes - 1}, "
+                    f"but one is {pool.labels.max()}"
+                )
+
+
+class DataSet:
+    """A data set by name: one image set, or one per domain.
+
+    To add your own, write a subclass with `load` in a module of yours, decorate it with
+    ``@DATASETS.register("my-name")``, and name the module with ``--plugin``. Its docstring's first
+    line is what ``coalitions datasets`` shows.
+    """
+
+    def load(self, folder: Path | None) -> dict[str, ImageSet]:
+        """Return the image sets by domain; the domain of a plain data set is ``""``.
+
+        Parameters
+        ----------
+        folder
+            Where data files are; None if the user named no place.
+        """
+        raise NotImplementedError
+
+    def origin(self, folder: Path | None) -> tuple[bool, str]:
+        """Tell whether `load` would work here without a download, and where the data come from."""
+        return True, "made here"
+
+
+DATASETS = Registry[type[DataSet]]("data set", "learners.data.sources")

@@ -1,0 +1,179 @@
+r"""Who holds which share of every class.
+
+A partition of :math:`N` images over :math:`n` clients and :math:`C` classes is a matrix
+:math:`q \in [0, 1]^{n \times C}`: client :math:`i` gets the share :math:`q_{ic}` of class
+:math:`c`, and :math:`\sum_i q_{ic}` is 1, or 0 if nobody holds the class. The training pool and
+the test pool are dealt out by the same matrix, so a client is tested on its own distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError
+from coalitions.registry import Registry
+
+Shares = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Partition = Callable[[Counts, int, str, np.random.Generator], Shares]
+"""(images per class, number of clients, text after the colon, random stream) -> shares."""
+
+PARTITIONS = Registry[Partition]("partition", "learners.data.partitions")
+
+AIM_FOR = 10  # images; a client of a skewed partition gets no fewer, if there are enough (Li2022)
+
+
+def shares_of(
+    partition: str, counts: Counts, *, n_clients: int, rng: np.random.Generator
+) -> Shares:
+    """Return the shares float64[clients, classes] of a partition such as ``"dirichlet:0.1"``.
+
+    Parameters
+    ----------
+    partition
+        A name of `PARTITIONS`, with its parameter after a colon.
+    counts
+        Number of training images of each class.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> shares_of("ring:2", np.array([9, 9, 9]), n_clients=3, rng=rng)
+    array([[0.5, 0.5, 0. ],
+           [0. , 0.5, 0.5],
+           [0.5, 0. , 0.5]])
+    """
+    name, _, parameter = partition.partition(":")
+    return PARTITIONS[name](counts, n_clients, parameter, rng)
+
+
+@PARTITIONS.register("iid")
+def iid(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    """Every client holds the same share of every class."""
+    if parameter:
+        raise InvalidInputError(f"the partition is just iid, without {parameter!r} after it")
+    return np.full((n_clients, len(counts)), 1 / n_clients)
+
+
+@PARTITIONS.register("pathological")
+def pathological(
+    counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator
+) -> Shares:
+    """Every client holds K labels at random; a label is shared evenly by its owners [McMahan2017]_.
+
+    Labels have equally many owners, give or take one, so all are held by someone as soon as
+    clients · K reaches the number of classes.
+    """
+    n_classes = len(counts)
+    k = _labels_per_client("pathological", parameter, n_classes)
+    copies = np.full(n_classes, n_clients * k // n_classes)
+    copies[rng.permutation(n_classes)[: n_clients * k % n_classes]] += 1
+    owned = np.zeros((n_clients, n_classes), dtype=bool)
+    for remaining, client in zip(range(n_clients, 0, -1), rng.permutation(n_clients), strict=True):
+        # A label with as many copies left as clients must go to each of them. There are never more
+        # than K such labels, because all copies left are K · remaining: so the deal cannot fail.
+        keys = rng.random(n_classes) ** (1 / np.maximum(copies, 1))  # K draws, weighted by copies
+        keys[copies == remaining] = 2
+        keys[copies == 0] = -1
+        chosen = np.argsort(-keys, kind="stable")[:k]
+        owned[client, chosen] = True
+        copies[chosen] -= 1
+    return _evenly(owned)
+
+
+@PARTITIONS.register("ring")
+def ring(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    """Client i holds the labels i … i+K−1 modulo the number of classes."""
+    n_classes = len(counts)
+    k = _labels_per_client("ring", parameter, n_classes)
+    owned = np.zeros((n_clients, n_classes), dtype=bool)
+    owned[
+        np.arange(n_clients)[:, None], (np.arange(n_clients)[:, None] + np.arange(k)) % n_classes
+    ] = True
+    return _evenly(owned)
+
+
+@PARTITIONS.register("dirichlet")
+def dirichlet(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    r"""Every class is shared out by a draw from a Dirichlet distribution [Yurochkin2019]_.
+
+    .. math:: (q_{1c}, \dots, q_{nc}) \sim \operatorname{Dir}(\alpha, \dots, \alpha)
+
+    A client that would end with fewer than 10 images (or half an even share, if that is less)
+    takes more of the label it has most of, from whoever holds most of it.
+    """
+    alpha = _positive("dirichlet", parameter, "0.1")
+    # A share is never exactly zero: with a fixed train size, a client whose labels run out goes on
+    # with the others, and needs to know in which proportion.
+    shares = np.maximum(rng.dirichlet(np.full(n_clients, alpha), len(counts)).T, 1e-9)
+    return _lift_the_smallest(shares / shares.sum(axis=0), counts)
+
+
+@PARTITIONS.register("quantity")
+def quantity(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    r"""Every client holds all labels, but clients differ in size.
+
+    .. math:: (q_{1c}, \dots, q_{nc}) = (q_1, \dots, q_n) \sim \operatorname{Dir}(\alpha, \dots, \alpha)
+
+    If the smallest would hold fewer than 10 images (or half an even share, if that is less), all
+    are moved towards the even split, just enough to help it.
+    """
+    alpha = _positive("quantity", parameter, "0.5")
+    sizes = np.maximum(rng.dirichlet(np.full(n_clients, alpha)), 1e-9)
+    least = min(AIM_FOR, counts.sum() / (2 * n_clients)) / counts.sum()
+    sizes /= sizes.sum()
+    even = 1 / n_clients
+    if sizes.min() < least:
+        sizes += (even - sizes) * (least - sizes.min()) / (even - sizes.min())
+    return np.repeat(sizes[:, None], len(counts), axis=1)
+
+
+def _labels_per_client(name: str, parameter: str, n_classes: int) -> int:
+    if not parameter.isascii() or not parameter.isdigit() or not 1 <= int(parameter) <= n_classes:
+        raise InvalidInputError(
+            f"{name}:K needs a number of labels per client from 1 to {n_classes}, "
+            f"as in {name}:{min(2, n_classes)}, not {parameter!r}"
+        )
+    return int(parameter)
+
+
+def _positive(name: str, parameter: str, example: str) -> float:
+    try:
+        alpha = float(parameter)
+    except ValueError:
+        alpha = math.nan
+    if not 0 < alpha < math.inf:
+        raise InvalidInputError(
+            f"{name}:ALPHA needs a positive number, as in {name}:{example}, not {parameter!r}"
+        )
+    return alpha
+
+
+def _evenly(owned: NDArray[np.bool_]) -> Shares:
+    """Return equal shares for all owners of a class."""
+    shares: Shares = owned / np.maximum(owned.sum(axis=0), 1)
+    return shares
+
+
+def _lift_the_smallest(shares: Shares, counts: Counts) -> Shares:
+    """Return shares under which no client expects fewer than the least number of images."""
+    n_clients = len(shares)
+    least = min(AIM_FOR, counts.sum() / (2 * n_clients))
+    images = shares * counts
+    for client in np.flatnonzero(images.sum(axis=1) < least):
+        for label in np.argsort(-images[client], kind="stable"):
+            for donor in np.argsort(-images[:, label], kind="stable"):
+                missing = least - images[client].sum()
+                spare = min(images[donor, label], images[donor].sum() - least)
+                if missing <= 0 or spare <= 0 or donor == client:
+                    continue
+                moved = min(missing, spare)
+                images[donor, label] -= moved
+                images[client, label] += moved
+            if images[client].sum() >= least:
+                break
+    return images / np.maximum(counts, 1)

@@ -1,0 +1,7 @@
+"""The networks, by name."""
+
+from __future__ import annotations
+
+from learners.models.network import MODELS, Network, build_model, classifier_parameters
+
+__all__ = ["MODELS", "Network", "build_model", "classifier_parameters"]
