@@ -316,8 +316,8 @@ def _json_edges(
     labels: list[Any] | None,
 ) -> list[tuple[str, str, float]]:
     """Return edges [a, b, weight]; an end is a label, or a player's number."""
-    names = None if labels is None else [str(label) for label in labels]
-    known = set(names or ())
+    names = [str(label) for label in labels or ()]
+    known = set(names)
     found = []
     for number, edge in enumerate(edges if isinstance(edges, list) else [None], 1):
         if (
@@ -331,8 +331,8 @@ def _json_edges(
             )
         ends = []
         for end in edge[:2]:
-            by_number = isinstance(end, int) and str(end) not in known and names is not None
-            ends.append(names[end] if by_number and 0 <= end < len(names or ()) else str(end))
+            by_number = isinstance(end, int) and str(end) not in known and 0 <= end < len(names)
+            ends.append(names[end] if by_number else str(end))
         found.append((ends[0], ends[1], float(edge[2])))
     return found
 

@@ -1,0 +1,98 @@
+"""CP-SAT of OR-Tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coalitions.errors import InfeasibleError
+from coalitions.game import FloatVector
+from solvers.ilp import IlpSolver, Incumbent
+from solvers.program import Program
+from solvers.scaling import integer_weights
+from solvers.solver import SOLVERS, Limits
+
+MAX_OBJECTIVE = 2**46
+"""CP-SAT works in int64 and multiplies; this leaves it room."""
+
+
+@SOLVERS.register("cp-sat")
+@dataclass(frozen=True)
+class CpSat(IlpSolver):
+    """Clause learning with linear relaxations by OR-Tools' CP-SAT [Perron2023]_.
+
+    Attributes
+    ----------
+    linearization_level
+        How much of the model goes into the linear relaxation. Level 2 proves in a tenth of a
+        second what the default, 1, does not in a minute.
+    """
+
+    linearization_level: int = 2
+
+    needs: ClassVar[tuple[str, ...]] = ("ortools",)
+
+    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+        """Pass integer weights; a triangle of binaries is a clause, other rows are sums."""
+        from ortools.sat.python import cp_model
+
+        weights, unit, slack = _integers(program)
+        model = cp_model.CpModel()
+        x = [model.new_bool_var("") for _ in range(program.n_variables)]
+        rows = program.rows
+        for row in range(rows.shape[0]):
+            span = slice(rows.indptr[row], rows.indptr[row + 1])
+            columns, values = rows.indices[span].tolist(), rows.data[span].tolist()
+            low, high = program.lower[row], program.upper[row]
+            if values == [1.0, 1.0, -1.0] and high == 1.0 and low == -np.inf:
+                # x_ij + x_jk - x_ik <= 1: both of the first two imply the third
+                model.add_bool_or(~x[columns[0]], ~x[columns[1]], x[columns[2]])
+                continue
+            total = sum(
+                int(value) * x[column] for value, column in zip(values, columns, strict=True)
+            )
+            if np.isfinite(high):
+                model.add(total <= int(high))
+            if np.isfinite(low):
+                model.add(total >= int(low))
+        model.maximize(cp_model.LinearExpr.weighted_sum(x, weights))
+        if start is not None:
+            for variable, value in zip(x, start.tolist(), strict=False):
+                model.add_hint(variable, int(value))
+
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = limits.threads or 1
+        parameters.linearization_level = self.linearization_level
+        parameters.random_seed = limits.seed % 2**31
+        parameters.relative_gap_limit = limits.gap
+        parameters.absolute_gap_limit = 0.0
+        if limits.deadline is not None:
+            parameters.max_time_in_seconds = max(0.01, limits.seconds_left)
+        status = solver.solve(model)
+        if status == cp_model.INFEASIBLE:
+            raise InfeasibleError("no structure meets the demands")
+        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        point = np.array([solver.value(variable) for variable in x], float) if found else None
+        return Incumbent(
+            point,
+            bound=solver.best_objective_bound * unit + slack,
+            stats={"branches": solver.num_branches, "conflicts": solver.num_conflicts},
+        )
+
+
+def _integers(program: Program) -> tuple[list[int], float, float]:
+    """Return integer weights, their unit on the objective, and what rounding may hide."""
+    if program.integral:
+        return program.objective.astype(np.int64).tolist(), 1.0, 0.0
+    scaled = integer_weights(program.objective)
+    integers, unit = scaled.integers, float(scaled.unit)
+    total = int(np.abs(integers).sum())
+    coarser = max(0, total.bit_length() - MAX_OBJECTIVE.bit_length())
+    if coarser:
+        integers = np.rint(np.ldexp(integers.astype(np.float64), -coarser)).astype(np.int64)
+        unit = float(np.ldexp(unit, coarser))
+    short = np.maximum(program.objective - integers * unit, 0.0).sum()
+    return integers.tolist(), unit, float(short) * (1 + 1e-9)

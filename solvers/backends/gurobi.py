@@ -1,0 +1,52 @@
+"""Gurobi through gurobipy, where it is installed and licensed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coalitions.errors import InfeasibleError, NoSolutionError
+from coalitions.game import FloatVector
+from solvers.ilp import IlpSolver, Incumbent
+from solvers.program import Program
+from solvers.solver import SOLVERS, Limits
+
+
+@SOLVERS.register("gurobi")
+@dataclass(frozen=True)
+class Gurobi(IlpSolver):
+    """Branch and cut by Gurobi, the solver of the CFFL paper."""
+
+    needs: ClassVar[tuple[str, ...]] = ("gurobipy",)
+
+    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+        """Pass the sparse rows as a matrix constraint."""
+        import gurobipy as gp
+
+        try:
+            model = gp.Model()
+            model.Params.OutputFlag = 0
+            model.Params.MIPGap = limits.gap
+            model.Params.MIPGapAbs = 0.0
+            model.Params.Seed = limits.seed % 2**31
+            model.Params.Threads = limits.threads or 1
+            if limits.deadline is not None:
+                model.Params.TimeLimit = limits.seconds_left
+            x = model.addMVar(program.n_variables, vtype=gp.GRB.BINARY)
+            model.setObjective(program.objective @ x, gp.GRB.MAXIMIZE)
+            bounded = np.isfinite(program.upper)
+            model.addConstr(program.rows[bounded] @ x <= program.upper[bounded])
+            bounded = np.isfinite(program.lower)
+            if bounded.any():
+                model.addConstr(program.rows[bounded] @ x >= program.lower[bounded])
+            if start is not None:
+                x.Start = np.concatenate((start, np.zeros(program.n_variables - len(start))))
+            model.optimize()
+        except gp.GurobiError as error:
+            raise NoSolutionError(f"gurobi: {error}") from None
+        if model.Status == gp.GRB.INFEASIBLE:
+            raise InfeasibleError("no structure meets the demands")
+        point = np.array(x.X) if model.SolCount else None
+        return Incumbent(point, bound=model.ObjBound, stats={"nodes": int(model.NodeCount)})

@@ -1,0 +1,226 @@
+"""solve(graph): demands, trivial cases, components, the call, the price and the proof."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from coalitions.structure import CoalitionStructure
+from solvers.demands import Contraction, Pairs, checked_sizes, contract
+from solvers.solution import OPTIMALITY_TOLERANCE, Solution
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
+from solvers.splitting import Tally, positive_components, settled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+TINY = 8
+"""Up to this many players (4140 partitions) `auto` enumerates where sizes are demanded."""
+
+EXACT_LIMIT = 3000
+"""Up to this many players `auto` tries to prove; above, a good structure and a bound are all."""
+
+
+def solve(
+    graph: SynergyGraph | ArrayLike,
+    solver: str | Solver = "auto",
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    warm_start: CoalitionStructure | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    must_link: Pairs = (),
+    cannot_link: Pairs = (),
+    n_groups: int | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
+) -> Solution:
+    """Return the best coalition structure of a graph, with a bound on all others.
+
+    Parameters
+    ----------
+    graph
+        A synergy graph, or a matrix that makes one.
+    solver
+        A name (see `available`) or a solver object. ``auto`` takes an exact method.
+    time_limit
+        Wall time in seconds; the answer is then the best so far, with a valid bound.
+    gap
+        Relative gap at which to stop.
+    warm_start
+        A structure to start from.
+    seed
+        Source of all randomness.
+    threads
+        Threads a solver may use; one unless told otherwise.
+    must_link, cannot_link
+        Pairs of players that must, or must not, be in one coalition.
+    n_groups, min_size, max_size
+        Number of coalitions, and how many players each may have. Only ``brute-force`` and the
+        integer-programming back-ends on the full formulation can honour them.
+    progress
+        Called with value, bound and seconds now and then.
+    **options
+        Options of the solver, such as ``formulation="full"``.
+
+    Raises
+    ------
+    InvalidInputError
+        An argument is wrong.
+    InfeasibleError
+        No structure meets the demands.
+
+    Examples
+    --------
+    >>> solution = solve([[0, 3, -2], [3, 0, -2], [-2, -2, 0]])
+    >>> solution.structure.coalitions, solution.value, solution.optimal
+    (((0, 1), (2,)), 3.0, True)
+    """
+    started = time.monotonic()
+    if not isinstance(graph, SynergyGraph):
+        graph = SynergyGraph(graph)
+    _check_limits(time_limit, gap, threads, warm_start, graph)
+    deadline = None if time_limit is None else started + time_limit
+    limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
+
+    problem = contract(graph, must_link, cannot_link)
+    sizes = checked_sizes(problem, n_groups, min_size, max_size)
+    name, method = _chosen(solver, problem.graph, sizes is not None, options)
+    start = None if warm_start is None else problem.contract(warm_start.labels)
+    if sizes is not None:
+        if not method.takes_sizes:
+            raise InvalidInputError(
+                f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
+                " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
+            )
+        answer = _in_one_piece(problem, method, limits, None, sizes)
+    elif method.exact:
+        answer = _by_components(problem, method, limits, start)
+    else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
+        answer = _in_one_piece(problem, method, limits, start, None)
+
+    structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
+    value = graph.value(structure)
+    bound = answer.bound + problem.constant
+    total = math.fsum(np.abs(graph.edges.weight).tolist())
+    if value > bound + OPTIMALITY_TOLERANCE * max(1.0, total):
+        raise AssertionError(f"{name} claims the bound {bound}, but its structure is worth {value}")
+    return Solution(
+        structure=structure,
+        value=value,
+        bound=max(bound, value),  # they may differ by a rounding
+        total_weight=total,
+        seconds=time.monotonic() - started,
+        solver=name,
+        stats=answer.stats,
+        certificate=answer.certificate,
+    )
+
+
+def available() -> dict[str, bool | str]:
+    """Return for each solver True, or the reason why it cannot run here."""
+    return {name: SOLVERS[name].missing() or True for name in SOLVERS}
+
+
+def _check_limits(
+    time_limit: float | None,
+    gap: float,
+    threads: int | None,
+    warm_start: CoalitionStructure | None,
+    graph: SynergyGraph,
+) -> None:
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
+    if not 0 <= gap < 1:
+        raise InvalidInputError(f"gap is {gap}; it must be at least 0 and below 1")
+    if threads is not None and threads < 1:
+        raise InvalidInputError(f"threads is {threads}; it must be at least 1")
+    if warm_start is not None and warm_start.n_players != graph.n_players:
+        raise InvalidInputError(
+            f"warm_start has {warm_start.n_players} players, the graph {graph.n_players}"
+        )
+
+
+def _chosen(
+    solver: str | Solver, graph: SynergyGraph, sized: bool, options: dict[str, Any]
+) -> tuple[str, Solver]:
+    """Return the method and its name; `auto` looks at the graph."""
+    if isinstance(solver, Solver):
+        if options:
+            raise InvalidInputError(
+                f"options {', '.join(options)} go with a solver's name; this one is configured"
+            )
+        return type(solver).__name__, solver
+    if solver == "auto":
+        solver, options = _automatic(graph, sized, options)
+    kind = SOLVERS[solver]
+    kind.require(solver)
+    known = {option.name for option in fields(kind)}  # type: ignore[arg-type]
+    for option in options:
+        if option not in known:
+            offered = f"its options are {', '.join(sorted(known))}" if known else "it has none"
+            raise InvalidInputError(f"{solver} has no option {option!r}; {offered}")
+    return solver, kind(**options)
+
+
+def _automatic(
+    graph: SynergyGraph, sized: bool, options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    if not sized:
+        return ("branch-and-cut" if graph.n_players <= EXACT_LIMIT else "local-search"), options
+    if graph.n_players <= TINY:
+        return "brute-force", options
+    return "highs", {"formulation": "full", **options}
+
+
+def _in_one_piece(
+    problem: Contraction,
+    method: Solver,
+    limits: Limits,
+    start: IntVector | None,
+    sizes: Sizes | None,
+) -> Answer:
+    """Solve the whole graph at once: sizes couple players that no synergy connects."""
+    if problem.graph.n_players == 1:
+        return Answer(np.zeros(1, np.int64), 0.0)
+    return method.search(problem.graph, limits=limits, warm_start=start, sizes=sizes)
+
+
+def _by_components(
+    problem: Contraction, method: Solver, limits: Limits, start: IntVector | None
+) -> Answer:
+    """Solve each component of the positive edges by itself, and put the answers together."""
+    pieces = positive_components(problem.graph)
+    tally = Tally(pieces, problem.constant, limits)
+    labels = np.arange(problem.graph.n_players)
+    answers = []
+    for number, piece in enumerate(pieces):
+        answer = settled(piece.graph)
+        if answer is None:
+            own_start = None if start is None else start[piece.players]
+            answer = method.search(
+                piece.graph, limits=tally.limits_of(number), warm_start=own_start
+            )
+        answers.append(answer)
+        # A coalition is named after its first player, so names never clash between pieces.
+        _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
+        labels[piece.players] = piece.players[first[block]]
+        found = piece.graph.value(CoalitionStructure.from_labels(answer.labels))
+        tally.close(number, found, answer.bound)
+    stats: dict[str, Any] = {"components": len(pieces)}
+    for answer in answers:
+        for key, figure in answer.stats.items():
+            added = isinstance(figure, int | float) and not isinstance(figure, bool)
+            stats[key] = stats.get(key, 0) + figure if added else figure
+    return Answer(labels, math.fsum(answer.bound for answer in answers), stats)
