@@ -87,11 +87,15 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True  # first, because the modules may look a name up while they are imported
-        for place in self._places:
-            package = importlib.import_module(place)
-            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{place}.{module.name}")
+        try:
+            for place in self._places:
+                package = importlib.import_module(place)
+                for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                    if not module.name.startswith("_"):
+                        importlib.import_module(f"{place}.{module.name}")
+        except BaseException:
+            self._loaded = False
+            raise
 
 
 def _same_source(one: object, other: object) -> bool:

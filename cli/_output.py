@@ -1,0 +1,94 @@
+"""What commands share: options of the same meaning, JSON on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the file, for standard input (`-`).")
+]
+Symmetrise = Annotated[
+    str | None,
+    typer.Option(help="Make an asymmetric matrix symmetric: mean, min or max of the two."),
+]
+
+
+def _import_plugins(modules: list[str] | None) -> list[str]:
+    """Import the user's modules, which register what they define."""
+    sys.path.insert(0, str(Path.cwd()))  # a module beside the user's data is found
+    for name in modules or ():
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InvalidInputError(
+                f"--plugin {name}: cannot be imported ({error}); give a module's name as in import"
+            ) from None
+    return modules or []
+
+
+Plugin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        callback=_import_plugins,
+        is_eager=True,
+        metavar="MODULE",
+        help="Import a module of yours that registers solvers, algorithms, data sets …",
+    ),
+]
+
+
+def stdout() -> Console:
+    """Return the console for results."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+def stderr() -> Console:
+    """Return the console for messages and progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
+    """Print a document as JSON; numbers that JSON cannot hold are a defect, not a document."""
+    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def write_json(path: Path, document: Any) -> None:  # noqa: ANN401 (any JSON value)
+    """Write a document to a file that appears only when it is complete."""
+    from coalitions.graph_files import atomic_write
+
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:
+    """Return the numbers of the named players."""
+    place = {label: number for number, label in enumerate(labels)}
+    unknown = next((name for name in names if name not in place), None)
+    if unknown is not None:
+        import difflib
+
+        close = difflib.get_close_matches(unknown, labels, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InvalidInputError(f"{option}: there is no player {unknown!r}{hint}")
+    return [place[name] for name in names]

@@ -1,0 +1,102 @@
+"""The table of commands, and the one place where errors become exit codes.
+
+Exit codes: 0 it ran; 1 it ran and failed, or the demands cannot be met; 2 bad input, said in one
+sentence; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from typing import Annotated
+
+import typer
+
+import cli
+from coalitions import __version__
+
+app = typer.Typer(
+    name="coalitions",
+    help="Find the best coalitions, prove it, share the gain, make federated learning personal.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"coalitions {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Find the best coalitions, prove it, share the gain, make federated learning personal."""
+
+
+def _add_commands() -> None:
+    """Add the `COMMANDS` of every module of this package; a new file is found by itself."""
+    for module in pkgutil.iter_modules(cli.__path__):
+        if module.name != "app" and not module.name.startswith("_"):
+            found = importlib.import_module(f"cli.{module.name}")
+            for name, function in getattr(found, "COMMANDS", {}).items():
+                app.command(name)(function)
+
+
+def main() -> None:
+    """Run the command line; every way to fail ends in a sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
+            stream.reconfigure(errors="replace")
+    _add_commands()
+    sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
+
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except (InvalidInputError, BudgetError) as error:
+        return _complain(error, 2)
+    except CoalitionError as error:
+        return _complain(error, 1)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has enough; nothing is left to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _complain("there is not enough memory for this", 1)
+    except Exception as error:
+        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
+            return _complain("interrupted", 130)
+        if hasattr(error, "format_message"):  # the parser's own complaints
+            return _complain(error.format_message(), 2)
+        if os.environ.get("COALITIONS_DEBUG"):
+            raise
+        return _complain(
+            f"this should not have happened ({type(error).__name__}: {error}); set"
+            " COALITIONS_DEBUG=1 to see where",
+            1,
+        )
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: object, code: int) -> int:
+    text = " ".join(str(message).split())
+    print(f"coalitions: {text}", file=sys.stderr)  # noqa: T201
+    return code

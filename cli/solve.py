@@ -1,0 +1,232 @@
+"""`coalitions solve`: the best coalition structure of a synergy graph, with a proof."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli._output import (
+    Format,
+    Json,
+    Plugin,
+    Quiet,
+    Seed,
+    Symmetrise,
+    players_by_name,
+    print_json,
+    stderr,
+    stdout,
+    write_json,
+)
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from coalitions.graph import SynergyGraph
+    from solvers.solution import Solution
+    from solvers.solver import Progress
+
+
+def solve_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+        ),
+    ],
+    solver: Annotated[str, typer.Option(help="Method; `coalitions solvers` lists them.")] = "auto",
+    formulation: Annotated[
+        str | None, typer.Option(help="rp-star or full, for cbc, cp-sat, highs and gurobi.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of wall time; the best so far is the answer.")
+    ] = None,
+    gap: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 0.0,
+    seed: Seed = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads the solver may use.")] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option(help="JSON of an earlier solution to start from.")
+    ] = None,
+    must_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that must be together; may be repeated."),
+    ] = None,
+    cannot_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that must be apart; may be repeated."),
+    ] = None,
+    n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
+    min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
+    max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    symmetrise: Symmetrise = None,
+    file_format: Format = None,
+    output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
+    json_output: Json = False,
+    quiet: Quiet = False,
+    plugin: Plugin = None,
+) -> None:
+    """Find the best coalition structure of a synergy graph, and prove it.
+
+    FILE is a synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or - with --format.
+
+    Example: coalitions solve examples/data/three_domains.csv --time-limit 10
+    """
+    from coalitions.graph import SynergyGraph
+    from solvers.front_door import solve
+
+    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    with _ProgressLine(shown=not quiet) as line:
+        solution = solve(
+            graph,
+            solver,
+            time_limit=time_limit,
+            gap=gap,
+            warm_start=None if warm_start is None else read_structure(warm_start, graph),
+            seed=seed,
+            threads=threads,
+            must_link=_pairs(must_link, graph, "--must-link"),
+            cannot_link=_pairs(cannot_link, graph, "--cannot-link"),
+            n_groups=n_groups,
+            min_size=min_size,
+            max_size=max_size,
+            progress=line.update,
+            **({} if formulation is None else {"formulation": formulation}),
+        )
+    document = solution_document(graph, solution)
+    if output is not None:
+        write_json(output, document)
+    if json_output:
+        print_json(document)
+    else:
+        _print_solution(graph, solution)
+
+
+def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]:
+    """Return the JSON document of a solution, its players by name."""
+    names = graph.labels
+    return {
+        "coalitions": [[names[player] for player in block] for block in solution.structure],
+        "value": solution.value,
+        "bound": solution.bound,
+        "gap": solution.gap,
+        "optimal": solution.optimal,
+        "seconds": solution.seconds,
+        "solver": solution.solver,
+        "players": graph.n_players,
+    }
+
+
+def read_structure(path: Path, graph: SynergyGraph) -> Any:  # noqa: ANN401 (see the return)
+    """Return the CoalitionStructure in a solution's JSON file, its players by name."""
+    from coalitions.graph_files import load_json
+    from coalitions.structure import CoalitionStructure
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
+    document = load_json(content, str(path))
+    coalitions = document.get("coalitions") if isinstance(document, dict) else None
+    if not isinstance(coalitions, list) or not all(isinstance(c, list) for c in coalitions):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    numbers = [
+        players_by_name([str(name) for name in block], graph.labels, str(path))
+        for block in coalitions
+    ]
+    structure = CoalitionStructure(numbers)
+    if structure.n_players != graph.n_players:
+        raise InvalidInputError(
+            f"{path}: has {structure.n_players} players, but the graph has {graph.n_players}"
+        )
+    return structure
+
+
+def _pairs(groups: list[str] | None, graph: SynergyGraph, option: str) -> list[tuple[int, int]]:
+    """Return all pairs of players in each comma-separated group of names."""
+    pairs: list[tuple[int, int]] = []
+    for group in groups or ():
+        names = [name.strip() for name in group.split(",")]
+        if len(names) < 2:
+            raise InvalidInputError(f"{option} takes two names, as in a,b; it got {group!r}")
+        pairs += itertools.combinations(players_by_name(names, graph.labels, option), 2)
+    return pairs
+
+
+class _ProgressLine:
+    """A line with value, bound, gap and seconds, on a terminal only."""
+
+    def __init__(self, shown: bool) -> None:
+        self._console = stderr() if shown else None
+        if self._console is not None and not self._console.is_terminal:
+            self._console = None
+        self._status: Any = None
+
+    def __enter__(self) -> _ProgressLine:
+        if self._console is not None:
+            self._status = self._console.status("solving …")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Show where the solver is."""
+        if self._status is not None:
+            from solvers.solution import relative_gap
+
+            gap = relative_gap(progress.value, progress.bound)
+            self._status.update(
+                f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
+                f"  {progress.seconds:.1f} s"
+            )
+
+
+def _print_solution(graph: SynergyGraph, solution: Solution) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = stdout()
+    table = Table("", "coalition", "players", "synergy inside", box=None, pad_edge=False)
+    table.columns[2].justify = table.columns[3].justify = "right"
+    inside = _inside(graph, solution)
+    for number, block in enumerate(solution.structure, 1):
+        names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+        more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
+        table.add_row(
+            str(number), escape(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+        )
+        if number == MOST_ROWS < len(solution.structure):
+            table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
+            break
+    console.print(table)
+    verdict = (
+        "optimal: no structure is worth more"
+        if solution.optimal
+        else f"not proven: at most {solution.bound:.10g} is possible, gap {solution.gap:.3%}"
+    )
+    console.print(f"\nvalue {solution.value:.10g}   {verdict}")
+    console.print(f"{solution.solver}, {solution.seconds:.3f} s")
+
+
+MOST_NAMES = 40
+MOST_ROWS = 100
+"""What is printed of a large structure; --json and --output have all of it."""
+
+
+def _inside(graph: SynergyGraph, solution: Solution) -> list[float]:
+    """Return what each coalition is worth."""
+    import numpy as np
+
+    labels = solution.structure.labels
+    i, j, weight = graph.edges
+    together = labels[i] == labels[j]
+    worth = np.zeros(len(solution.structure))
+    np.add.at(worth, labels[i[together]], weight[together])
+    return list(map(float, worth))
+
+
+COMMANDS = {"solve": solve_command}
