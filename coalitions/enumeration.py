@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
+from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, table_of
 
 TABLE_PLAYERS = 30
 """A table of more players than this (8 GiB) is refused."""
@@ -64,7 +64,7 @@ def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVecto
 
     A game that has its ``table`` is not asked again.
     """
-    table = getattr(game, "table", None)
+    table = table_of(game)
     if table is not None:
         return np.asarray(table, np.float64)
     _check_size(game.n_players)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -23,6 +25,17 @@ class Game(Protocol):
     (float64). It is batched because utilities are expensive and vectorise well: an estimator asks
     for all the coalitions it needs in as few calls as it can. The value of the empty coalition is
     evaluated like any other and never assumed to be 0.
+
+    A game may offer short cuts, which `coalitions.shapley` looks for by name:
+
+    ``table``
+        All 2^n values, float64, player i = bit i of the index.
+    ``shapley_values()``
+        The Shapley values in closed form; the attribute may also be None.
+    ``kernel``
+        A `Kernel`: the game as compiled code.
+    ``labels``
+        Names of the players.
     """
 
     @property
@@ -33,6 +46,74 @@ class Game(Protocol):
     def __call__(self, coalitions: Any, /) -> Any:  # noqa: ANN401 (shapiq's games annotate otherwise)
         """Return the values of the coalitions, one for each row."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A game as compiled code: players join one by one, and each step costs what it changes.
+
+    Attributes
+    ----------
+    add
+        A function compiled by ``numba.njit`` that is called as ``add(state, player, parameters)``
+        with (float64[:], int64, float64[:]). It lets the player join the coalition that `state`
+        stands for, by changing `state`, and returns the value of the larger coalition.
+    parameters
+        What defines the game, as one float64 vector.
+    start
+        The state of the empty coalition.
+    empty
+        The value of the empty coalition.
+
+    Examples
+    --------
+    The game in which each member brings 2:
+
+    >>> from numba import njit
+    >>> @njit
+    ... def add(state, player, parameters):
+    ...     state[0] += parameters[0]
+    ...     return state[0]
+    >>> kernel = Kernel(add, parameters=np.array([2.0]), start=np.zeros(1), empty=0.0)
+    """
+
+    add: Callable[[FloatVector, int, FloatVector], float]
+    parameters: FloatVector
+    start: FloatVector
+    empty: float = 0.0
+
+    @classmethod
+    def of_value(
+        cls,
+        value: Callable[[FloatVector, FloatVector], float],
+        parameters: FloatVector,
+        n_players: int,
+    ) -> Kernel:
+        """Return the kernel of a game that only knows the value of whole coalitions.
+
+        `value` is compiled by ``numba.njit`` and called as ``value(members, parameters)``, where
+        ``members`` is a float64 vector of zeros and ones. Each step then costs a full evaluation.
+        """
+        from coalitions.sampling.kernels import add_of_value
+
+        parameters = np.ascontiguousarray(parameters, np.float64)
+        start = np.zeros(n_players)
+        return cls(add_of_value(value), parameters, start, float(value(start, parameters)))
+
+
+def closed_form_of(game: Game) -> Callable[[], FloatVector] | None:
+    """Return the function that knows the game's Shapley values, if it has one."""
+    return getattr(game, "shapley_values", None)
+
+
+def table_of(game: Game) -> FloatVector | None:
+    """Return the game's 2^n values, if it has them at hand."""
+    return getattr(game, "table", None)
+
+
+def kernel_of(game: Game) -> Kernel | None:
+    """Return the game as compiled code, if it offers that."""
+    return getattr(game, "kernel", None)
 
 
 def as_coalitions(coalitions: ArrayLike, n_players: int) -> BoolMatrix:

@@ -262,4 +262,4 @@ def _keys(rows: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> list[bytes]:
     packed = np.ascontiguousarray(np.packbits(rows, axis=1))
     if not packed.size:
         return [b""] * len(rows)
-    return packed.view(f"V{packed.shape[1]}").reshape(-1).tolist()  # type: ignore[no-any-return]
+    return packed.view(f"V{packed.shape[1]}").reshape(-1).tolist()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.game import FloatVector, as_coalitions
-from coalitions.graph import SynergyGraph
+from coalitions.game import FloatVector, Kernel, as_coalitions
+from coalitions.graph import DENSE_LIMIT, SynergyGraph
 
 DENSE_PLAYERS = 400
 """Up to this many players a graph is multiplied as a matrix even if it is stored as edges."""
@@ -70,6 +71,16 @@ class InducedSubgraphGame:
         n = self.n_players
         ends = np.bincount(i, weight, n) + np.bincount(j, weight, n)
         return np.asarray(ends / 2, np.float64)
+
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        """The game as compiled code; None above 5000 players, where there is no matrix."""
+        from coalitions.games._kernels import add_induced_subgraph
+
+        if self.n_players > DENSE_LIMIT:
+            return None
+        start = np.zeros(1 + self.n_players)
+        return Kernel(add_induced_subgraph, np.array(self.graph.matrix).ravel(), start)
 
     def _upper_triangle(self) -> Any:  # noqa: ANN401 (a dense or a sparse matrix)
         if self._weights is None:

@@ -1,0 +1,63 @@
+"""Shapley values as means over random permutations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coalitions.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.evaluator import Evaluator
+from coalitions.sampling.paths import (
+    affordable_paths,
+    marginals,
+    mean_and_error,
+    path_cost,
+    random_orders,
+    seeds_of,
+)
+
+
+@ESTIMATORS.register("permutation")
+@dataclass(frozen=True)
+class Permutation(Estimator):
+    r"""The mean marginal contribution along random permutations (Castro et al. 2009, Section 3).
+
+    .. math:: \hat\phi_i = \frac1R \sum_{r=1}^R
+              \big[ v(P_i^{\pi_r} \cup \{i\}) - v(P_i^{\pi_r}) \big]
+
+    with :math:`P_i^\pi` the players before i in :math:`\pi`. R is the largest number of
+    permutations whose coalitions fit in the budget whatever they are.
+    """
+
+    unbiased: ClassVar[bool] = True
+    efficient: ClassVar[bool] = True
+    stderr_means: ClassVar[str] = "standard deviation of the mean of independent permutations"
+
+    def minimum_budget(self, n_players: int) -> int:
+        """Return what two permutations cost: one alone says nothing about its error."""
+        return path_cost(n_players, 2)
+
+    def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
+        """Return mean and standard error of the marginal contributions."""
+        n = game.n_players
+        n_paths = affordable_paths(n, game.budget)
+        kernel = game.kernel
+        if kernel is not None:
+            from coalitions.sampling.kernels import compiled_add, path_moments
+
+            mean, squares, distinct = path_moments(
+                compiled_add(kernel),
+                kernel.start,
+                kernel.parameters,
+                kernel.empty,
+                n,
+                n_paths,
+                False,
+                seeds_of(seed, 1)[0],
+            )
+            error = np.sqrt(squares / (n_paths - 1) / n_paths)
+            return Sampled(mean, error, n_paths - 1, distinct)
+        orders = random_orders(n, n_paths, np.random.default_rng(seed))
+        return Sampled(*mean_and_error(marginals(game, orders)), n_paths - 1)

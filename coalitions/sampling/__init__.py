@@ -1,0 +1,1 @@
+"""What several estimators share: designs of coalitions, compiled loops, least squares."""

@@ -1,0 +1,273 @@
+"""Loops over a compiled game: all its coalitions, or the prefixes of random permutations.
+
+A loop takes the game's `add` as a first-class function of a fixed type, not as a template. It is
+therefore compiled once for all games, and the disk cache holds for games that users write.
+Importing this module loads (the first time: compiles) the loops, so it is only imported when one
+is about to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from coalitions.game import FloatVector, Kernel
+
+REASSOCIATE = {"reassoc", "nsz", "contract"}
+"""Lets sums be vectorised; unlike full fast-math it keeps NaN and infinity meaningful."""
+
+VECTOR = types.float64[::1]
+ADD = types.float64(VECTOR, types.int64, VECTOR)
+BLOCK_BITS = 12
+"""The fold streams over blocks of 2^12 values, which stay in the first-level cache."""
+
+
+def compiled_add(kernel: Kernel) -> Any:  # noqa: ANN401 (a numba dispatcher)
+    """Return the kernel's `add`, compiled for the one type that the loops take."""
+    if (VECTOR, types.int64, VECTOR) not in kernel.add.overloads:  # type: ignore[attr-defined]
+        kernel.add.compile(ADD)  # type: ignore[attr-defined]
+    return kernel.add
+
+
+_ADDS_OF_VALUES: dict[Any, Any] = {}
+
+
+def add_of_value(value: Any) -> Callable[[FloatVector, int, FloatVector], float]:  # noqa: ANN401
+    """Return an `add` whose state is the coalition and which evaluates it as a whole."""
+    if value not in _ADDS_OF_VALUES:
+
+        @njit
+        def add(state: Any, player: Any, parameters: Any) -> Any:  # noqa: ANN401
+            state[player] = 1.0
+            return value(state, parameters)
+
+        _ADDS_OF_VALUES[value] = add
+    return _ADDS_OF_VALUES[value]  # type: ignore[no-any-return]
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def _halve(sums: Any, n_bits: int, first: int, out: Any) -> None:  # noqa: ANN401
+    """Set ``out[first + i]`` to the sum of ``sums[S]`` over all S with bit i; spends `sums`.
+
+    The sum over the upper half is bit n−1's; adding the halves leaves the same problem with one
+    bit less. So all n sums take 2·2^n additions, not n·2^n.
+    """
+    half = 1 << n_bits
+    for i in range(n_bits - 1, -1, -1):
+        half >>= 1
+        total = 0.0
+        for s in range(half):
+            total += sums[half + s]
+            sums[s] += sums[half + s]
+        out[first + i] = total
+
+
+@njit(cache=True)
+def _weight_rows(n: int, n_low: int, weights: Any) -> Any:  # noqa: ANN401
+    """Return weights of blocks: row p for a block whose number has p set bits."""
+    size = np.zeros(1 << n_low, np.int64)
+    for s in range(1, 1 << n_low):
+        size[s] = size[s >> 1] + (s & 1)
+    rows = np.empty((n - n_low + 1, 1 << n_low))
+    for p in range(n - n_low + 1):
+        for s in range(1 << n_low):
+            rows[p, s] = weights[p + size[s]]
+    return rows
+
+
+@njit(cache=True)
+def _bits(number: int) -> int:
+    count = 0
+    while number:
+        number &= number - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def _add_block(block: Any, row: Any, empty: float, low: Any) -> float:  # noqa: ANN401
+    """Add the weighted block to `low` and return its sum."""
+    total = 0.0
+    for s in range(len(block)):
+        weighted = row[s] * (block[s] - empty)
+        low[s] += weighted
+        total += weighted
+    return total
+
+
+@njit(VECTOR(types.Array(types.float64, 1, "C", readonly=True), types.int64, VECTOR), cache=True)
+def membership_sums_of_table(table: Any, n: int, weights: Any) -> Any:  # noqa: ANN401
+    r"""Return :math:`\sum_{S \ni i} c_{|S|} (v(S) - v(\emptyset))` of each player, in one pass."""
+    n_low = min(n, BLOCK_BITS)
+    size = 1 << n_low
+    rows = _weight_rows(n, n_low, weights)
+    low = np.zeros(size)
+    high = np.empty(1 << (n - n_low))
+    for b in range(len(high)):
+        high[b] = _add_block(table[b * size : (b + 1) * size], rows[_bits(b)], table[0], low)
+    sums = np.empty(n)
+    _halve(low, n_low, 0, sums)
+    _halve(high, n - n_low, n_low, sums)
+    return sums
+
+
+@njit(
+    VECTOR(types.FunctionType(ADD), VECTOR, VECTOR, types.float64, types.int64, VECTOR), cache=True
+)
+def membership_sums_of_kernel(
+    add: Any,  # noqa: ANN401
+    start: Any,  # noqa: ANN401
+    parameters: Any,  # noqa: ANN401
+    empty: float,
+    n: int,
+    weights: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Return the same sums for a compiled game; nothing of size 2^n is stored.
+
+    Masks are visited in ascending order. ``states[d]`` is the coalition of the d highest bits of
+    the mask, so each mask costs one copied state and one `add`: of its lowest bit, to the
+    coalition of all the higher ones. The last element returned is v(N).
+    """
+    n_low = min(n, BLOCK_BITS)
+    size = 1 << n_low
+    rows = _weight_rows(n, n_low, weights)
+    low = np.zeros(size)
+    high = np.empty(1 << (n - n_low))
+    block = np.empty(size)
+    states = np.empty((n + 1, len(start)))
+    states[0] = start
+    value = empty
+    for b in range(len(high)):
+        depth = _bits(b)
+        for s in range(size):
+            mask = b * size + s
+            if mask:
+                lowest, rest = 0, mask
+                while not rest & 1:
+                    rest >>= 1
+                    lowest += 1
+                d = depth + _bits(s)
+                for k in range(len(start)):
+                    states[d, k] = states[d - 1, k]
+                value = add(states[d], lowest, parameters)
+            block[s] = value
+        high[b] = _add_block(block, rows[depth], empty, low)
+    sums = np.empty(n + 1)
+    _halve(low, n_low, 0, sums)
+    _halve(high, n - n_low, n_low, sums)
+    sums[n] = value
+    return sums
+
+
+@njit(cache=True)
+def _mixed(state: Any) -> Any:  # noqa: ANN401
+    """Return the next 64 random bits of SplitMix64 (Steele, Lea and Flood 2014)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True)
+def _shuffle(order: Any, random: Any) -> None:  # noqa: ANN401
+    """Shuffle `order`; 32 random bits a step, whose bias of n/2^32 is far below any error."""
+    for i in range(len(order) - 1, 0, -1):
+        j = np.int64(((_mixed(random) >> np.uint64(32)) * np.uint64(i + 1)) >> np.uint64(32))
+        order[i], order[j] = order[j], order[i]
+
+
+@njit(cache=True)
+def _distinct(keys: Any, slots: Any) -> int:  # noqa: ANN401
+    """Return the number of different non-zero keys; `slots` is a power of two and zeroed here."""
+    slots[:] = 0
+    mask = len(slots) - 1
+    count = 0
+    for k in range(len(keys)):
+        place = np.int64(keys[k] & np.uint64(mask))
+        while slots[place] != 0 and slots[place] != keys[k]:
+            place = (place + 1) & mask
+        if slots[place] == 0:
+            slots[place] = keys[k]
+            count += 1
+    return count
+
+
+@njit(
+    types.Tuple((VECTOR, VECTOR, types.int64))(
+        types.FunctionType(ADD),
+        VECTOR,
+        VECTOR,
+        types.float64,
+        types.int64,
+        types.int64,
+        types.boolean,
+        types.uint64,
+    ),
+    cache=True,
+)
+def path_moments(
+    add: Any,  # noqa: ANN401
+    start: Any,  # noqa: ANN401
+    parameters: Any,  # noqa: ANN401
+    empty: float,
+    n: int,
+    n_units: int,
+    antithetic: bool,
+    seed: int,
+) -> Any:  # noqa: ANN401
+    """Return mean and squared deviations of each player's marginals, and the distinct prefixes.
+
+    A unit is a random permutation, or a permutation and its reverse if `antithetic`; the squared
+    deviations are those of the units' means. A coalition is known by the exclusive or of its
+    players' random 64-bit words, so two different ones pass for the same with probability 2^−64.
+    """
+    random = np.array([seed], np.uint64)
+    words = np.empty(n, np.uint64)
+    for i in range(n):
+        words[i] = _mixed(random)
+    order = np.arange(n)
+    state = np.empty(len(start))
+    first = np.zeros(n)
+    unit = np.empty(n)
+    sums = np.zeros(n)
+    squares = np.zeros(n)
+    ways = 2 if antithetic else 1
+    keys = np.empty((n - 1, n_units * ways), np.uint64)
+    for u in range(n_units):
+        _shuffle(order, random)
+        unit[:] = 0.0
+        for way in range(ways):
+            for k in range(len(start)):
+                state[k] = start[k]
+            previous = empty
+            key = np.uint64(0)
+            for a in range(n):
+                player = order[a] if way == 0 else order[n - 1 - a]
+                value = add(state, player, parameters)
+                unit[player] += value - previous
+                previous = value
+                key ^= words[player]
+                if a < n - 1:
+                    keys[a, u * ways + way] = key
+        for i in range(n):
+            mean = unit[i] / ways
+            if u == 0:
+                first[i] = mean
+            # Shifted by the first unit, so that equal marginals have a variance of exactly 0.
+            sums[i] += mean - first[i]
+            squares[i] += (mean - first[i]) ** 2
+    slots = 8
+    while slots < 2 * n_units * ways:
+        slots *= 2
+    table = np.empty(slots, np.uint64)
+    count = 2
+    for a in range(n - 1):
+        count += _distinct(keys[a], table)
+    for i in range(n):
+        squares[i] = max(0.0, squares[i] - sums[i] ** 2 / n_units)
+        sums[i] = first[i] + sums[i] / n_units
+    return sums, squares, count

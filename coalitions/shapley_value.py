@@ -1,0 +1,181 @@
+"""shapley(game): the front door; it picks a method, watches the budget and says what it did."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coalitions.errors import BudgetError, InvalidInputError
+from coalitions.estimator import ESTIMATORS, Estimate, Estimator, Sampled
+from coalitions.evaluator import Evaluator, Progress
+from coalitions.game import Game, closed_form_of, table_of
+
+EXACT_PLAYERS = 16
+"""Up to this many players the default budget is all 2^n coalitions."""
+
+BUDGET_PER_PLAYER = 100
+"""Default budget of larger games, for each player."""
+
+FIRST_SHARE = 16
+"""With a target error, the first look is after a 16th of the budget, and then at each doubling."""
+
+
+class Choice(NamedTuple):
+    """A method and why it was taken."""
+
+    method: str
+    reason: str
+
+
+def shapley(
+    game: Game,
+    method: str | Estimator = "auto",
+    budget: int | None = None,
+    *,
+    target_error: float | None = None,
+    seed: int | np.random.Generator = 0,
+    batch_size: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,  # noqa: ANN401 (the options of the method, checked by its constructor)
+) -> Estimate:
+    """Return the Shapley values of a game, exact or with standard errors.
+
+    Parameters
+    ----------
+    game
+        Any `Game`; shapiq's fit as they are.
+    method
+        ``"auto"``, a name from `coalitions.ESTIMATORS`, or an estimator with its options set.
+    budget
+        Most distinct coalitions that may be evaluated, the empty and the grand one included.
+        Default: all 2^n up to 16 players, else 100·n.
+    target_error
+        Stop early, once no player's standard error is larger than this.
+    seed
+        Source of all randomness: the same seed gives the same numbers, whatever the batch size
+        and the number of threads.
+    batch_size
+        Most coalitions of one call to the game; by default a method asks for all it can.
+    progress
+        Called with the evaluations made and the budget after each call to the game.
+    **options
+        Options of the method, e.g. ``tolerance=0.05`` of ``"truncated"``.
+
+    Raises
+    ------
+    BudgetError
+        If the method cannot work with so few evaluations.
+
+    Examples
+    --------
+    >>> from coalitions import TableGame
+    >>> result = shapley(TableGame([0, 0, 0, 1, 0, 1, 0, 1]))
+    >>> result.values.round(3)
+    array([0.667, 0.167, 0.167])
+    >>> result.method, result.evaluations
+    ('exact', 8)
+    """
+    n = _checked_players(game)
+    default = default_budget(n)
+    if budget is not None and (isinstance(budget, bool) or int(budget) != budget or budget < 1):
+        raise InvalidInputError(f"the budget is {budget}; it must be a whole number of at least 1")
+    if batch_size is not None and batch_size < 1:
+        raise InvalidInputError(f"the batch size is {batch_size}; it must be at least 1")
+    if target_error is not None and not target_error >= 0:
+        raise InvalidInputError(f"the target error is {target_error}; it must not be negative")
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(1 << 62))
+    if isinstance(method, Estimator):
+        if options:
+            raise TypeError(f"set the options on the estimator: {', '.join(options)}")
+        estimator, choice = method, Choice(name_of(method), "you asked for it")
+    else:
+        choice = Choice(method, "you asked for it")
+        if method == "auto":
+            choice = choose(game, int(budget or default))
+        estimator = ESTIMATORS[choice.method](**options)
+    if budget is None:
+        exact = choice.method == "exact"
+        budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
+    evaluator = Evaluator(game, int(budget), batch_size=batch_size, progress=progress)
+    if n == 1:
+        empty, grand = evaluator.ends
+        sampled = Sampled(np.array([grand - empty]), np.zeros(1))
+        choice = Choice("exact", "a lone player gets everything")
+    else:
+        sampled = _estimated(estimator, choice, evaluator, target_error, int(seed))
+    return Estimate(
+        values=sampled.values,
+        stderr=sampled.stderr,
+        evaluations=evaluator.evaluations if sampled.evaluations is None else sampled.evaluations,
+        method=choice.method,
+        reason=choice.reason,
+        degrees_of_freedom=sampled.degrees_of_freedom,
+    )
+
+
+def default_budget(n_players: int) -> int:
+    """Return the budget of a game of n players if none is given."""
+    return 1 << n_players if n_players <= EXACT_PLAYERS else BUDGET_PER_PLAYER * n_players
+
+
+def name_of(estimator: Estimator) -> str:
+    """Return the name an estimator is registered under, or that of its class."""
+    for name in ESTIMATORS:
+        if ESTIMATORS[name] is type(estimator):
+            return name
+    return type(estimator).__name__
+
+
+def choose(game: Game, budget: int) -> Choice:
+    """Return the method that ``"auto"`` stands for, and why."""
+    n = int(game.n_players)
+    if closed_form_of(game) is not None:
+        return Choice("exact", "the game has a closed form")
+    if table_of(game) is not None:
+        return Choice("exact", f"the game has its table of 2^{n} values")
+    if n < 63 and 1 << n <= budget:
+        return Choice("exact", f"all 2^{n} = {1 << n} coalitions fit in the budget of {budget}")
+    return Choice("permutation", "the budget does not cover all coalitions")
+
+
+def _checked_players(game: Game) -> int:
+    try:
+        n = int(game.n_players)
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidInputError(
+            "a game needs a whole number n_players; wrap a function: FunctionGame(function, n)"
+        ) from None
+    if n < 1:
+        raise InvalidInputError(f"the game has {n} players; it needs at least one")
+    return n
+
+
+def _estimated(
+    estimator: Estimator,
+    choice: Choice,
+    evaluator: Evaluator,
+    target_error: float | None,
+    seed: int,
+) -> Sampled:
+    """Return the estimate with the whole budget, or with less once the target is met."""
+    n = evaluator.n_players
+    game = evaluator.game
+    known = closed_form_of(game) is not None or table_of(game) is not None
+    free = choice.method == "exact" and known
+    least = 0 if free else estimator.minimum_budget(n)
+    if evaluator.budget < least:
+        raise BudgetError(
+            f"{choice.method} needs at least {least} evaluations for {n} players, but the budget"
+            f" is {evaluator.budget}"
+        )
+    if target_error is None or choice.method == "exact":
+        return estimator.estimate(evaluator, seed=seed)
+    share = FIRST_SHARE
+    while True:
+        part = evaluator.within(max(least, evaluator.budget // share))
+        sampled = estimator.estimate(part, seed=seed)
+        if part.budget == evaluator.budget or sampled.stderr.max() <= target_error:
+            return sampled
+        share = max(1, share // 2)
