@@ -1,0 +1,123 @@
+"""Players who can only work together if they can talk: the Myerson value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from math import factorial
+
+import numpy as np
+
+from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatMatrix, FloatVector, Game, IntVector
+from coalitions.graph import SynergyGraph
+
+MOST_CONNECTED = 1 << 24
+"""A graph with more connected coalitions than this is refused."""
+
+
+def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -> FloatVector:
+    r"""Return the Myerson value: the Shapley value when only linked players can cooperate.
+
+    A coalition that falls apart in the graph is worth the sum of its components,
+    :math:`v^g(S) = \sum_{C \in S/g} v(C)` (Myerson 1977). A connected C is a component of S
+    exactly if S holds C and nothing of its border :math:`\partial C`, so that
+
+    .. math:: \mu_i = \sum_{C \ni i} \frac{(c-1)!\, b!}{(c+b)!} v(C)
+        - \sum_{\partial C \ni i} \frac{c!\, (b-1)!}{(c+b)!} v(C),
+        \quad c = |C|,\; b = |\partial C|
+
+    over connected C (Skibski, Rahwan, Michalak and Wooldridge 2019): only they are evaluated, which
+    on a sparse graph is a small part of the 2^n coalitions. The value of the empty coalition is
+    subtracted from v first.
+
+    Parameters
+    ----------
+    game
+        Any game of up to 62 players.
+    links
+        Who talks to whom: pairs of players, or a graph whose weights are ignored. The graph may
+        have up to about 16 million connected coalitions.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> myerson_value(majority, [(0, 1), (1, 2)]).round(6).tolist()
+    [0.166667, 0.666667, 0.166667]
+    """
+    from coalitions._connected import add_halves, connected_coalitions, myerson_terms
+
+    n = game.n_players
+    neighbours = _neighbours(links, n)
+    capacity = min(1 << n, MOST_CONNECTED)
+    coalitions, borders = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    count = connected_coalitions(neighbours, coalitions, borders)
+    if count < 0:
+        raise InvalidInputError(
+            f"the graph has more than {MOST_CONNECTED:,} connected coalitions; estimate the"
+            " Shapley value of the graph-restricted game instead"
+        )
+    coalitions, borders = coalitions[:count], borders[:count]
+    inside, outside = _weights(n)
+    table = getattr(game, "table", None)
+    if table is not None:
+        terms = myerson_terms(np.asarray(table, np.float64), coalitions, borders, inside, outside)
+        return np.asarray(add_halves(terms))
+    return _by_batches(game, coalitions, borders, inside, outside)
+
+
+def _by_batches(
+    game: Game,
+    coalitions: IntVector,
+    borders: IntVector,
+    inside: FloatMatrix,
+    outside: FloatMatrix,
+) -> FloatVector:
+    """Evaluate the formula on a game that has to be asked."""
+    n = game.n_players
+    empty = float(np.asarray(game(np.zeros((1, n), np.bool_)))[0])
+    total = np.zeros(n)
+    for start in range(0, len(coalitions), ROWS_PER_CALL):
+        members = coalitions_of_masks(coalitions[start : start + ROWS_PER_CALL], n)
+        border = coalitions_of_masks(borders[start : start + ROWS_PER_CALL], n)
+        values = np.asarray(game(members), np.float64) - empty
+        c, b = members.sum(axis=1), border.sum(axis=1)
+        total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
+    return total
+
+
+def _neighbours(links: SynergyGraph | Iterable[tuple[int, int]], n_players: int) -> IntVector:
+    """Return the neighbours of each player as bits."""
+    if n_players > 62:
+        raise InvalidInputError(f"{n_players} players do not fit into the 62 bits of a mask")
+    if isinstance(links, SynergyGraph):
+        if links.n_players != n_players:
+            raise InvalidInputError(
+                f"the graph has {links.n_players} players, the game {n_players}"
+            )
+        links = zip(links.edges.i.tolist(), links.edges.j.tolist(), strict=True)
+    neighbours = [0] * n_players
+    for i, j in links:
+        if not (0 <= i < n_players and 0 <= j < n_players and i != j):
+            raise InvalidInputError(
+                f"({i}, {j}) is not a link between two of the players 0 … {n_players - 1}"
+            )
+        neighbours[i] |= 1 << j
+        neighbours[j] |= 1 << i
+    return np.array(neighbours, np.int64)
+
+
+@cache
+def _weights(n_players: int) -> tuple[FloatMatrix, FloatMatrix]:
+    """Return both weights of the formula for all sizes c, b with c + b ≤ n."""
+    inside = np.zeros((n_players + 1, n_players + 1))
+    outside = np.zeros((n_players + 1, n_players + 1))
+    for c in range(1, n_players + 1):
+        for b in range(n_players + 1 - c):
+            inside[c, b] = factorial(c - 1) * factorial(b) / factorial(c + b)
+            if b:
+                outside[c, b] = factorial(c) * factorial(b - 1) / factorial(c + b)
+    inside.flags.writeable = outside.flags.writeable = False
+    return inside, outside
