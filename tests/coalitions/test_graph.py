@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from tests.strategies import label_vectors, synergy_graphs
+
+THREE = [[0.0, 2.0, -1.0], [2.0, 0.0, 0.5], [-1.0, 0.5, 0.0]]
+
+
+def test_value_counts_each_pair_inside_a_coalition_once():
+    graph = SynergyGraph(THREE)
+    assert graph.value(CoalitionStructure([[0, 1, 2]])) == 1.5
+    assert graph.value(CoalitionStructure([[0, 1], [2]])) == 2.0
+    assert graph.value(CoalitionStructure([[0], [1], [2]])) == 0.0
+
+
+@given(st.data())
+def test_value_is_the_same_stored_as_matrix_or_edges(data):
+    graph = data.draw(synergy_graphs())
+    structure = CoalitionStructure.from_labels(data.draw(label_vectors(graph.n_players)))
+    as_edges = SynergyGraph.from_edges(graph.n_players, *graph.edges)
+    as_sparse = SynergyGraph(sparse.csr_array(graph.matrix))
+    assert graph.value(structure) == as_edges.value(structure) == as_sparse.value(structure)
+    assert np.array_equal(as_edges.matrix, graph.matrix)
+    assert np.array_equal(as_sparse.matrix, graph.matrix)
+
+
+@given(st.data())
+def test_value_does_not_depend_on_the_order_of_players(data):
+    graph = data.draw(synergy_graphs())
+    labels = data.draw(label_vectors(graph.n_players))
+    order = np.array(data.draw(st.permutations(range(graph.n_players))))
+    moved = SynergyGraph(graph.matrix[np.ix_(order, order)])
+    assert moved.value(CoalitionStructure.from_labels(labels[order])) == graph.value(
+        CoalitionStructure.from_labels(labels)
+    )
+
+
+def test_a_graph_cannot_be_changed():
+    matrix = np.array(THREE)
+    graph = SynergyGraph(matrix)
+    matrix[0, 1] = 99
+    assert graph.matrix[0, 1] == 2.0
+    with pytest.raises(ValueError, match="read-only"):
+        graph.matrix[0, 1] = 5
+    with pytest.raises(ValueError, match="read-only"):
+        graph.edges.weight[0] = 5
+
+
+def test_a_data_frame_gives_its_labels():
+    frame = pd.DataFrame(THREE, index=list("abc"), columns=list("abc"))
+    assert SynergyGraph(frame).labels == ("a", "b", "c")
+    with pytest.raises(InvalidInputError, match="different orders"):
+        SynergyGraph(frame[["b", "a", "c"]])
+    with pytest.raises(InvalidInputError, match="row 3 of the table is 'c', but column 3 is 'd'"):
+        SynergyGraph(frame.rename(columns={"c": "d"}))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "labels", "sentence"),
+    [
+        ([[0, 1], [2, 0]], None, "not symmetric: '0'–'1' is 1 but '1'–'0' is 2"),
+        ([[0, 1, 2], [1, 0, 2]], None, "must be square, but it is 2 × 3"),
+        ([[0, np.nan], [np.nan, 0]], ["a", "b"], r"'a' and 'b' \(row 1, column 2\) is nan"),
+        ([[0, np.inf], [np.inf, 0]], None, "every cell must be a finite number"),
+        ([[1, 0], [0, 0]], None, "the diagonal must be zero, but '0' has 1 with itself"),
+        ([[0, 1], [1, 0]], ["a", "a"], "the label 'a' is used twice"),
+        ([[0, 1], [1, 0]], ["a"], "1 labels for 2 players"),
+        ([["x"]], None, "not numeric"),
+        ([], None, "must be square"),
+        (np.zeros((0, 0)), None, "at least one player"),
+    ],
+)
+def test_a_bad_matrix_is_refused_in_a_sentence(matrix, labels, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        SynergyGraph(matrix, labels)
+
+
+@pytest.mark.parametrize(
+    ("edges", "sentence"),
+    [
+        (([0], [3], [1.0]), "edge 1 names player 3; players are the whole numbers 0 … 2"),
+        (([0.5], [1], [1.0]), "edge 1 names player 0.5"),
+        (([0, 1], [1, 0], [1.0, 1.0]), "the pair '0'–'1' is listed twice"),
+        (([0], [1], [np.nan]), "every weight must be a finite number"),
+        (([1], [1], [1.0]), "diagonal must be zero"),
+        (([0], [1, 2], [1.0]), "as many i as j as weights"),
+    ],
+)
+def test_bad_edges_are_refused_in_a_sentence(edges, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        SynergyGraph.from_edges(3, *edges)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("mean", 1.5), ("min", 1.0), ("max", 2.0)])
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
+def test_symmetrise_takes_mean_min_or_max(how, expected, kind):
+    graph = SynergyGraph(kind(np.array([[0.0, 1.0], [2.0, 0.0]])), symmetrise=how)
+    assert graph.matrix[0, 1] == expected
+
+
+def test_symmetrise_refuses_other_words():
+    with pytest.raises(InvalidInputError, match="one of mean, min, max"):
+        SynergyGraph(THREE, symmetrise="median")
+
+
+def test_the_matrix_of_a_large_graph_of_edges_is_refused():
+    graph = SynergyGraph.from_edges(6000, [0], [5999], [1.0])
+    with pytest.raises(InvalidInputError, match=r"above 5000 players use \.edges"):
+        _ = graph.matrix
+    assert graph.value(CoalitionStructure.grand(6000)) == 1.0
+
+
+@given(synergy_graphs())
+def test_networkx_there_and_back(graph):
+    back = SynergyGraph.from_networkx(graph.to_networkx())
+    assert np.array_equal(back.matrix, graph.matrix)
+    assert back.labels == graph.labels
+
+
+def test_a_networkx_edge_without_weight_counts_one_and_a_directed_graph_needs_a_rule():
+    assert SynergyGraph.from_networkx(nx.path_graph(3)).value(CoalitionStructure.grand(3)) == 2.0
+    arrow = nx.DiGraph()
+    arrow.add_edge("a", "b", weight=2.0)
+    with pytest.raises(InvalidInputError, match="not symmetric"):
+        SynergyGraph.from_networkx(arrow)
+    assert SynergyGraph.from_networkx(arrow, symmetrise="mean").matrix[0, 1] == 1.0
+
+
+@given(st.data())
+def test_a_subgraph_keeps_synergies_and_names(data):
+    graph = data.draw(synergy_graphs(min_players=2))
+    players = data.draw(st.permutations(range(graph.n_players)))[: graph.n_players - 1]
+    for whole in (graph, SynergyGraph.from_edges(graph.n_players, *graph.edges)):
+        part = whole.subgraph(players)
+        assert np.array_equal(part.matrix, graph.matrix[np.ix_(players, players)])
+        assert part.labels == tuple(graph.labels[p] for p in players)
