@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from coalitions.errors import InvalidInputError
-from learners.data.dataset import DATASETS, Images, ImageSet
-from learners.data.domains import domain_of_clients, pooled
-from learners.data.partitions import shares_of
-from learners.data.poisoning import Poison, poison_of
+from learners.data.dataset import DATASETS, Images, ImageSet, Shape
+from learners.data.domains import domain_of_clients
+from learners.data.partitions import Counts, shares_of
+from learners.data.poisoning import Labels, Pixels, Poison, poison_of
 from learners.data.seeding import generator
 from learners.data.splits import Hand, deal
 
@@ -58,7 +58,7 @@ def federated_data(
     clients: int,
     partition: str,
     seed: int,
-    train_size: int | None = None,
+    train_size: int | Sequence[int] | None = None,
     test_size: int | None = None,
     validation_share: float = 0.2,
     poison: Sequence[str] = (),
@@ -72,10 +72,17 @@ def federated_data(
         A name of `learners.data.dataset.DATASETS`.
     partition
         ``iid``, ``pathological:K``, ``ring:K``, ``dirichlet:ALPHA``, ``quantity:ALPHA``, or
-        ``domains`` for a data set that has them.
-    train_size, test_size
-        Images per client, see `learners.data.splits.deal`: 20 % of `train_size` become the
-        validation data, and a quarter of it comes on top as test data.
+        ``auto`` for the one usual with the data set. Where there are domains, every client lives
+        in one, and the partition acts inside each; ``domains`` is then iid inside, and
+        ``domains:NAME=CLIENTS,…`` says who lives where.
+    train_size
+        Training images per client (or a number for each), *including* those for validation; if
+        not given, what is usual with the data set, see ``coalitions datasets``, mostly all.
+    test_size
+        Test images per client; if not given, a quarter of `train_size` (that is, 80 % to 20 %),
+        or the client's part of all test images.
+    validation_share
+        Part of the training images set aside for validation.
     poison
         See `learners.data.poisoning.poison_of`.
     data_dir
@@ -89,13 +96,24 @@ def federated_data(
     """
     if clients < 1:
         raise InvalidInputError(f"a federation has at least one client, not {clients}")
-    domains = DATASETS[dataset]().load(data_folder(data_dir))
+    source = DATASETS[dataset]()
+    if partition == "auto":
+        partition = source.partition
+    if train_size is None:
+        train_size = source.train_size
+    sizes = _per_client(train_size, clients)
+    domains = source.load(data_folder(data_dir))
     name, _, layout = partition.partition(":")
     if name == "domains":
-        domain_of = domain_of_clients(dataset, tuple(domains), clients, layout)
-        partition = "iid"
+        if len(domains) == 1:
+            raise InvalidInputError(
+                f"the partition domains needs a data set that has some, such as digits-domains, "
+                f"and {dataset} has none"
+            )
+        partition = "iid"  # inside every domain
     else:
-        domains, domain_of = {"": pooled(domains)}, [""] * clients
+        layout = ""
+    domain_of = domain_of_clients(tuple(domains), clients, layout)
     first = next(iter(domains.values()))
     poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes)
     everyone: dict[int, ClientData] = {}
@@ -114,7 +132,7 @@ def federated_data(
             shares,
             rng=generator(seed, "deal", domain),
             validation_share=validation_share,
-            train_size=train_size,
+            train_size=None if sizes is None else sizes[members],
             test_size=test_size,
             names=[f"client {i}" + f" ({domain})" * bool(domain) for i in members],
         )
@@ -125,8 +143,17 @@ def federated_data(
         name=dataset,
         clients=tuple(everyone[i] for i in range(clients)),
         n_classes=first.n_classes,
-        shape=first.train.shape,
+        shape=first.shape,
     )
+
+
+def _per_client(train_size: int | Sequence[int] | None, clients: int) -> Counts | None:
+    if train_size is None:
+        return None
+    sizes = np.asarray(train_size, dtype=np.int64)
+    if sizes.ndim and sizes.shape != (clients,):
+        raise InvalidInputError(f"{clients} clients need {clients} train sizes, not {len(sizes)}")
+    return np.broadcast_to(sizes, clients)
 
 
 def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -142,23 +169,29 @@ def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.envir
 def _client(
     images: ImageSet, hand: Hand, domain: str, poison: Poison | None, rng: np.random.Generator
 ) -> ClientData:
-    pixels, labels = _normalised(images.train[hand.train])
+    pixels, labels = _normalised(images.train[hand.train], images.shape)
     if poison is not None:
         pixels, labels = poison.corrupt(pixels, labels, images.n_classes, rng)
     return ClientData(
         train=_split(pixels, labels),
-        validation=_split(*_normalised(images.train[hand.validation])),
-        test=_split(*_normalised(images.test[hand.test])),
+        validation=_split(*_normalised(images.train[hand.validation], images.shape)),
+        test=_split(*_normalised(images.test[hand.test], images.shape)),
         domain=domain,
         poisoned=poison is not None,
     )
 
 
-def _normalised(images: Images) -> tuple[np.ndarray, np.ndarray]:
-    """Return float32[N, C, H, W] from −1 (black) to 1 (white), and the labels."""
-    pixels = images.pixels.transpose(0, 3, 1, 2).astype(np.float32)
-    return np.ascontiguousarray(pixels) / np.float32(127.5) - np.float32(1), images.labels
+def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
+    """Return float32[N, C, H, W] of `shape` from −1 (black) to 1 (white), and the labels."""
+    # Bytes are cheaper to turn around than floats.
+    pixels = torch.from_numpy(np.ascontiguousarray(images.pixels.transpose(0, 3, 1, 2))).float()
+    if len(images) and images.shape[1:] != shape[1:]:
+        pixels = torch.nn.functional.interpolate(
+            pixels, size=shape[1:], mode="bilinear", align_corners=False, antialias=True
+        )
+    pixels = pixels.div_(127.5).sub_(1).expand(-1, shape[0], *shape[1:]).contiguous()
+    return pixels.numpy(), images.labels
 
 
-def _split(pixels: np.ndarray, labels: np.ndarray) -> Split:
+def _split(pixels: Pixels, labels: Labels) -> Split:
     return Split(torch.from_numpy(pixels), torch.from_numpy(labels))

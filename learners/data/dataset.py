@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+
+Shape = tuple[int, int, int]
+"""Channels, height and width of a picture."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,7 @@ class Images:
         return len(self.labels)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> Shape:
         """Channels, height and width of every picture."""
         _, height, width, channels = self.pixels.shape
         return channels, height, width
@@ -57,13 +61,28 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """One domain: a pool to train on and a pool to test on, without a picture in common."""
+    """One domain: a pool to train on and a pool to test on, without a picture in common.
+
+    Parameters
+    ----------
+    shape
+        Channels, height and width in which clients get the pictures, if not as they are: they are
+        resized, and grey ones coloured, after they are dealt out, so only the dealt ones cost
+        memory.
+    """
 
     train: Images
     test: Images
     n_classes: int
+    shape: Shape = (0, 0, 0)
 
     def __post_init__(self) -> None:
+        if self.shape == (0, 0, 0):
+            object.__setattr__(self, "shape", self.train.shape)
+        if self.shape[0] != self.train.shape[0] != 1:
+            raise InvalidInputError(
+                f"pictures with {self.train.shape[0]} channels cannot become {self.shape[0]}"
+            )
         if self.train.shape != self.test.shape:
             raise InvalidInputError(
                 f"training images are {self.train.shape}, test images {self.test.shape}: "
@@ -83,7 +102,17 @@ class DataSet:
     To add your own, write a subclass with `load` in a module of yours, decorate it with
     ``@DATASETS.register("my-name")``, and name the module with ``--plugin``. Its docstring's first
     line is what ``coalitions datasets`` shows.
+
+    Attributes
+    ----------
+    partition, model, train_size
+        What ``auto`` stands for with this data set, as in the paper that uses it; `train_size`
+        None stands for all images.
     """
+
+    partition: ClassVar[str] = "pathological:2"
+    model: ClassVar[str] = "cnn"
+    train_size: ClassVar[int | None] = None
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Return the image sets by domain; the domain of a plain data set is ``""``.

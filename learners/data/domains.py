@@ -1,19 +1,16 @@
-"""Domains: which client lives in which, and what they are together."""
+"""Domains: which client lives in which."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from learners.data.dataset import Images, ImageSet
 
 
-def domain_of_clients(
-    dataset: str, domains: Sequence[str], n_clients: int, layout: str = ""
-) -> list[str]:
+def domain_of_clients(domains: Sequence[str], n_clients: int, layout: str = "") -> list[str]:
     """Return the domain of every client: blocks of equal size, or as `layout` says.
 
     Parameters
@@ -23,16 +20,11 @@ def domain_of_clients(
 
     Examples
     --------
-    >>> domain_of_clients("two", ["a", "b"], 5)
+    >>> domain_of_clients(["a", "b"], 5)
     ['a', 'a', 'a', 'b', 'b']
-    >>> domain_of_clients("two", ["a", "b"], 4, "b=1,a=2,b=1")
+    >>> domain_of_clients(["a", "b"], 4, "b=1,a=2,b=1")
     ['b', 'a', 'a', 'b']
     """
-    if len(domains) < 2:
-        raise InvalidInputError(
-            f"the partition domains needs a data set with several domains, such as "
-            f"digits-domains, and {dataset} has one"
-        )
     if not layout:
         blocks = np.array_split(np.arange(n_clients), len(domains))
         return [name for name, block in zip(domains, blocks, strict=True) for _ in block]
@@ -49,22 +41,3 @@ def domain_of_clients(
             f"domains:{layout} places {len(assigned)} clients, but there are {n_clients}"
         )
     return assigned
-
-
-def pooled(domains: Mapping[str, ImageSet]) -> ImageSet:
-    """Return all domains as one image set."""
-    sets = list(domains.values())
-    if len(sets) == 1:
-        return sets[0]
-
-    def joined(parts: Sequence[Images]) -> Images:
-        return Images(
-            np.concatenate([part.pixels for part in parts]),
-            np.concatenate([part.labels for part in parts]),
-        )
-
-    return ImageSet(
-        train=joined([s.train for s in sets]),
-        test=joined([s.test for s in sets]),
-        n_classes=max(s.n_classes for s in sets),
-    )

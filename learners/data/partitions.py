@@ -117,7 +117,7 @@ def dirichlet(counts: Counts, n_clients: int, parameter: str, rng: np.random.Gen
 def quantity(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
     r"""Every client holds all labels, but clients differ in size.
 
-    .. math:: (q_{1c}, \dots, q_{nc}) = (q_1, \dots, q_n) \sim \operatorname{Dir}(\alpha, \dots, \alpha)
+    .. math:: q_{\cdot c} = (q_1, \dots, q_n) \sim \operatorname{Dir}(\alpha, \dots, \alpha)
 
     If the smallest would hold fewer than 10 images (or half an even share, if that is less), all
     are moved towards the even split, just enough to help it.

@@ -30,7 +30,7 @@ def deal(
     *,
     rng: np.random.Generator,
     validation_share: float = 0.2,
-    train_size: int | None = None,
+    train_size: Counts | None = None,
     test_size: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Hand]:
@@ -43,7 +43,7 @@ def deal(
     validation_share
         Part of a client's training images that is set aside for validation, label by label.
     train_size
-        Training images per client, *including* those set aside; without it all are dealt.
+        Training images of each client, *including* those set aside; without it all are dealt.
     test_size
         Test images per client; without it a quarter of `train_size` (80 % for training, 20 % for
         testing), or, without that either, the client's even part of the test pool.
@@ -54,25 +54,25 @@ def deal(
         raise InvalidInputError(
             f"the validation share is from 0 up to, not including, 1, not {validation_share}"
         )
-    for what, size in (("train", train_size), ("test", test_size)):
-        if size is not None and size < 1:
-            raise InvalidInputError(f"the {what} size is at least 1, not {size}")
+    if train_size is not None and train_size.min() < 1:
+        raise InvalidInputError(f"the train size is at least 1, not {train_size.min()}")
+    if test_size is not None and test_size < 1:
+        raise InvalidInputError(f"the test size is at least 1, not {test_size}")
     names = names or [f"client {i}" for i in range(len(shares))]
     supply = np.bincount(images.train.labels, minlength=images.n_classes)
     supply_test = np.bincount(images.test.labels, minlength=images.n_classes)
     train = _training_counts(shares, supply, train_size, names, rng)
     _at_least(train, 2 if validation_share else 1, "training", names)
-    if test_size is None and train_size is not None:
-        test_size = max(1, round(train_size / 4))
-    if test_size is None:
-        held = train.sum(axis=0) > 0
-        ratio = supply_test[held].sum() / max(1, train.sum())
-        sizes = np.maximum(1, np.rint(ratio * train.sum(axis=1)).astype(np.int64))
-    else:
-        sizes = np.full(len(shares), test_size)
-    test = allocate(sizes, train.astype(np.float64), supply_test, rng)
     if test_size is not None:
-        _enough(test, test_size, "test", names)
+        sizes = np.full(len(shares), test_size)
+    elif train_size is not None:
+        sizes = np.maximum(1, np.rint(train_size / 4).astype(np.int64))
+    else:
+        ratio = supply_test[train.any(axis=0)].sum() / train.sum()
+        sizes = np.maximum(1, np.rint(ratio * train.sum(axis=1)).astype(np.int64))
+    test = allocate(sizes, train.astype(np.float64), supply_test, rng)
+    if test_size is not None or train_size is not None:
+        _enough(test, sizes, "test", names)
     _at_least(test, 1, "test", names)
     hands = []
     for learning, testing in zip(
@@ -123,7 +123,7 @@ def allocate(
 def _training_counts(
     shares: Shares,
     supply: Counts,
-    train_size: int | None,
+    train_size: Counts | None,
     names: Sequence[str],
     rng: np.random.Generator,
 ) -> Counts:
@@ -134,19 +134,19 @@ def _training_counts(
             for c in range(len(supply))
         ]
         return np.stack(columns, axis=1)
-    counts = allocate(np.full(len(shares), train_size), shares * supply, supply, rng)
+    counts = allocate(train_size, shares * supply, supply, rng)
     _enough(counts, train_size, "training", names)
     return counts
 
 
-def _enough(counts: Counts, size: int, what: str, names: Sequence[str]) -> None:
+def _enough(counts: Counts, sizes: Counts, what: str, names: Sequence[str]) -> None:
     found = counts.sum(axis=1)
-    worst = int(found.argmin())
-    if found[worst] < size:
+    worst = int((found - sizes).argmin())
+    if found[worst] < sizes[worst]:
         raise InvalidInputError(
-            f"{size} {what} images for each of {len(found)} clients are more than the data set "
-            f"has of the labels they hold: {names[worst]} would get {found[worst]}; ask for fewer "
-            "images or fewer clients"
+            f"{names[worst]} would get {found[worst]} {what} images instead of {sizes[worst]}: "
+            f"the data set has too few of the labels that {len(found)} such clients hold; ask for "
+            "fewer images or fewer clients"
         )
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+from learners.data.dataset import Shape
 from learners.data.seeding import generator
 
-Shape = tuple[int, int, int]
-"""Channels, height and width of the pictures a network takes."""
+__all__ = ["MODELS", "Network", "Shape", "build_model", "classifier_parameters"]
 
 
 class Network(nn.Module):

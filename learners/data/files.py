@@ -1,0 +1,64 @@
+"""Image files: ``.npz`` archives, pictures that other packages bring along, the cache folder."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError, MissingDependencyError
+from learners.data.dataset import Images, ImageSet
+
+
+def read_npz(path: Path, n_classes: int) -> ImageSet:
+    """Return the image set in an archive with uint8 arrays ``x_train y_train x_test y_test``.
+
+    Images are [N, H, W] (grey) or [N, H, W, 3]. Nothing in the file is executed (no pickle).
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            x_train, y_train, x_test, y_test = (
+                archive[key] for key in ("x_train", "y_train", "x_test", "y_test")
+            )
+    except FileNotFoundError:
+        raise InvalidInputError(f"there is no file {path}") from None
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInputError(
+            f"{path} is not an image set: it needs the uint8 arrays x_train, y_train, x_test and "
+            f"y_test ({' '.join(str(error).split())})"
+        ) from None
+    try:
+        return ImageSet(Images(x_train, y_train), Images(x_test, y_test), n_classes)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+
+
+def bundled(package: str, *parts: str) -> Path:
+    """Return a file that an installed package brings along, without importing the package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDependencyError(f"this data set needs the package {package}: pip install it")
+    return Path(spec.submodule_search_locations[0], *parts)
+
+
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """Return a picture file as uint8[H, W, 3]."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as picture:
+            return np.asarray(picture.convert("RGB"))
+    except (OSError, UnidentifiedImageError, ValueError) as error:
+        raise InvalidInputError(f"{path} is not a readable picture ({error})") from None
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where downloads go if the user names no folder."""
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "coalitions"

@@ -1,0 +1,84 @@
+"""scikit-learn's digits in five domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
+from learners.data.seeding import generator
+from learners.data.sources.digits import Digits
+
+Pixels = NDArray[np.uint8]
+
+
+@DATASETS.register("digits-domains")
+class DigitsDomains(DataSet):
+    """`digits` in five domains: plain, inverted, rotated, noisy, striped.
+
+    Every domain has all the digits, as MNIST-M has those of MNIST; an image for testing is for
+    testing in every domain.
+    """
+
+    partition = "domains"
+    model = "mlp"
+
+    def load(self, folder: Path | None) -> dict[str, ImageSet]:
+        """Return one image set per domain."""
+        digits = Digits().load(folder)[""]
+
+        def shifted(name: str, pool: Images, part: str) -> Images:
+            rng = generator(0, "digits-domains", name, part)
+            return Images(DOMAINS[name](pool.pixels[..., 0], rng), pool.labels)
+
+        return {
+            name: ImageSet(
+                train=shifted(name, digits.train, "train"),
+                test=shifted(name, digits.test, "test"),
+                n_classes=10,
+            )
+            for name in DOMAINS
+        }
+
+    def origin(self, folder: Path | None) -> tuple[bool, str]:
+        """Tell that scikit-learn brings the digits."""
+        return True, "made from scikit-learn's digits"
+
+
+def _plain(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    return pixels
+
+
+def _inverted(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    return 255 - pixels
+
+
+def _rotated(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    return np.ascontiguousarray(np.rot90(pixels, axes=(1, 2)))
+
+
+def _noisy(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    """Put every digit on a background of independent grey values."""
+    background: Pixels = rng.integers(0, 160, pixels.shape, dtype=np.uint8)
+    return np.maximum(pixels, background)
+
+
+def _striped(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    """Blend every digit with bright stripes, each column or row at random, as MNIST-M does."""
+    stripes = rng.integers(0, 2, (len(pixels), 1, pixels.shape[2]), dtype=np.uint8) * 255
+    background = np.broadcast_to(stripes, pixels.shape).copy()
+    lying = rng.random(len(pixels)) < 0.5
+    background[lying] = background[lying].transpose(0, 2, 1)
+    return np.abs(background.astype(np.int16) - pixels).astype(np.uint8)
+
+
+DOMAINS: dict[str, Callable[[Pixels, np.random.Generator], Pixels]] = {
+    "plain": _plain,
+    "inverted": _inverted,
+    "rotated": _rotated,
+    "noisy": _noisy,
+    "striped": _striped,
+}
