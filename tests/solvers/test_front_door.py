@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coalitions import (
+    CoalitionStructure,
+    InfeasibleError,
+    InvalidInputError,
+    MissingDependencyError,
+    SynergyGraph,
+    UnknownNameError,
+)
+from solvers import Answer, Solution, Solver, available, solve
+from solvers.backends.brute_force import BruteForce
+from tests.contracts.test_solvers import all_labels
+from tests.strategies import synergy_graphs
+
+PAIR = [[0.0, 1.0], [1.0, 0.0]]
+
+
+@given(graph=synergy_graphs())
+def test_brute_force_is_the_best_of_all_partitions(graph):
+    values = [
+        graph.value(CoalitionStructure.from_labels(labels))
+        for labels in all_labels(graph.n_players)
+    ]
+    assert solve(graph, "brute-force").value == pytest.approx(max(values), rel=1e-12)
+
+
+def test_gap_and_optimal_follow_from_value_and_bound():
+    def solution(value, bound, total=10.0):
+        return Solution(CoalitionStructure([[0]]), value, bound, total, 0.0, "test")
+
+    assert solution(4.0, 5.0).gap == 0.2
+    assert solution(0.0, 0.0).gap == 0.0
+    assert solution(5.0, 5.0 + 9e-9).optimal
+    assert not solution(5.0, 5.0 + 2e-8).optimal
+    assert solution(0.0, 1e-9, total=1e-9).optimal
+
+
+def test_a_solver_that_claims_too_small_a_bound_is_found_out():
+    class Liar(BruteForce):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            return Answer(np.zeros(graph.n_players, np.int64), bound=0.0)
+
+    with pytest.raises(AssertionError, match="claims the bound"):
+        solve([[0, 2, -1], [2, 0, 1], [-1, 1, 0]], Liar())
+
+
+def test_a_solver_object_is_as_good_as_a_name():
+    assert solve(PAIR, BruteForce()).value == 1.0
+    with pytest.raises(InvalidInputError, match="go with a solver's name"):
+        solve(PAIR, BruteForce(), formulation="full")
+    assert isinstance(BruteForce(), Solver)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"solver": "hihgs"}, UnknownNameError, "did you mean 'highs'"),
+        ({"time_limit": -1}, InvalidInputError, "time_limit is -1; it must be a positive"),
+        ({"time_limit": float("nan")}, InvalidInputError, "must be a positive"),
+        ({"gap": 1.0}, InvalidInputError, "gap is 1.0"),
+        ({"threads": 0}, InvalidInputError, "threads is 0"),
+        ({"solver": "highs", "formulation": "half"}, InvalidInputError, "rp-star or full"),
+        ({"solver": "highs", "colour": 1}, InvalidInputError, "no option 'colour'; its options"),
+        ({"solver": "brute-force", "x": 1}, InvalidInputError, "it has none"),
+        ({"warm_start": CoalitionStructure([[0]])}, InvalidInputError, "warm_start has 1 players"),
+        ({"must_link": [(0, 2)]}, InvalidInputError, "must_link names player 2"),
+        ({"must_link": [(0, 0)]}, InvalidInputError, "two different players"),
+        ({"min_size": 0}, InvalidInputError, "min_size is 0"),
+        ({"min_size": 3}, InfeasibleError, "only 2 players"),
+        ({"min_size": 2, "max_size": 1}, InfeasibleError, "larger than max_size"),
+        ({"n_groups": 3}, InfeasibleError, "make 1 to 2 coalitions, but n_groups is 3"),
+        ({"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, InfeasibleError, "drop one of the two"),
+        ({"must_link": [(0, 1)], "max_size": 1}, InfeasibleError, "makes a group of 2 players"),
+        ({"solver": "highs", "n_groups": 2}, InvalidInputError, "cannot honour n_groups"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(arguments, error, sentence):
+    with pytest.raises(error, match=sentence):
+        solve(PAIR, **arguments)
+
+
+def test_a_solver_that_is_not_installed_says_so():
+    if available()["gurobi"] is True:
+        pytest.skip("gurobipy is installed here")
+    with pytest.raises(MissingDependencyError, match="gurobipy is not installed"):
+        solve(PAIR, "gurobi")
+
+
+@settings(max_examples=30)
+@given(
+    graph=synergy_graphs(min_players=2, max_players=6, scales=(1.0,)),
+    n_groups=st.none() | st.integers(1, 4),
+    min_size=st.none() | st.integers(1, 3),
+    max_size=st.none() | st.integers(1, 4),
+    must_link=st.lists(st.sampled_from(list(itertools.combinations(range(2), 2))), max_size=1),
+)
+def test_sizes_are_kept_and_the_best_such_structure_is_found(
+    graph, n_groups, min_size, max_size, must_link
+):
+    demands = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
+    allowed = []
+    for labels in all_labels(graph.n_players):
+        structure = CoalitionStructure.from_labels(labels)
+        sizes = [len(block) for block in structure]
+        if (
+            (n_groups is None or len(structure) == n_groups)
+            and (min_size is None or min(sizes) >= min_size)
+            and (max_size is None or max(sizes) <= max_size)
+            and all(labels[a] == labels[b] for a, b in must_link)
+        ):
+            allowed.append(graph.value(structure))
+    ways = [("brute-force", {})] + [
+        (name, {"formulation": "full"}) for name in ("highs", "cbc", "cp-sat")
+    ]
+    for name, options in ways:
+        if not allowed:
+            with pytest.raises(InfeasibleError):
+                solve(graph, name, must_link=must_link, **demands, **options)
+            continue
+        if all(demand is None for demand in demands.values()) and name != "brute-force":
+            options = {}
+        solution = solve(graph, name, must_link=must_link, **demands, **options)
+        assert solution.value == pytest.approx(max(allowed), abs=1e-9)
+        assert solution.optimal
+
+
+def test_a_model_that_will_not_fit_is_refused_before_it_is_built():
+    n = 400
+    graph = SynergyGraph(
+        np.ones((n, n)) - np.eye(n) - 1.5 * np.tri(n, k=-200) - 1.5 * np.tri(n, k=-200).T
+    )
+    with pytest.raises(InvalidInputError, match=r"rows .* use the solver branch-and-cut"):
+        solve(graph, "highs", formulation="full")
+
+
+def test_progress_of_components_adds_up():
+    seen = []
+
+    class Chatty(BruteForce):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            from solvers.solver import Progress
+
+            answer = super().search(graph, limits=limits)
+            limits.report(Progress(value=1.0, bound=answer.bound, seconds=0.0))
+            return answer
+
+    block = np.array([[0, 2, 1], [2, 0, -1], [1, -1, 0]], float)
+    matrix = np.kron(np.eye(2), block)
+    solve(SynergyGraph(matrix), Chatty(), progress=seen.append)
+    assert [step.value for step in seen] == [1.0, 3.0]  # the first piece ended at 2
+    assert [step.bound for step in seen] == [2.0 + 3.0, 2.0 + 2.0]
