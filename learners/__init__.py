@@ -1,1 +1,45 @@
-"""Federated learning: train models, exchange them, and play games on them."""
+"""Federated learning: train models, exchange them, and play games on them.
+
+Names are loaded when they are first used: only then torch is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coalitions._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from learners.algorithm import ALGORITHMS, Algorithm
+    from learners.config import RunConfig
+    from learners.experiment import Result, load_model, resume, run
+    from learners.federation import Federation
+    from learners.utility import ModelGame
+
+_HOME = {
+    "learners.algorithm": ("ALGORITHMS", "Algorithm"),
+    "learners.config": ("RunConfig",),
+    "learners.experiment": ("Result", "load_model", "resume", "run"),
+    "learners.federation": ("Federation",),
+    "learners.utility": ("ModelGame",),
+}
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Federation",
+    "ModelGame",
+    "Result",
+    "RunConfig",
+    "load_model",
+    "resume",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name of the package)
+    return lazy_names(__name__, _HOME, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

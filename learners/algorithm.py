@@ -1,0 +1,102 @@
+"""What a federated method is: the server's program of a round, and the client's half of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from coalitions.registry import Registry
+from learners.config import from_values
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+    from learners.task import Message
+
+State: TypeAlias = Mapping[str, Any]
+"""What the server remembers: tensors, numpy arrays and plain values, so that a checkpoint is it."""
+
+Params: TypeAlias = Mapping[str, "Tensor"]
+"""The parameters of one model by name."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    r"""A federated method; without a change, it is federated averaging.
+
+    A method states only what is different. Its options are dataclass fields, settable by name
+    (``--set mu=0.1``). It has two halves, which meet in `Federation.ask` alone:
+
+    - the *server's*: `start`, `round`, `deployed`. They see what clients sent, never their data.
+    - the *client's*: `objective`, `proximal`, `model`, `scores`, and any task of its own. They
+      run where the data is, maybe in another process or on another machine.
+
+    Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
+
+    .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
+    """
+
+    def start(self, federation: Federation) -> State:
+        """Return what the server remembers before the first round."""
+        return {"model": federation.initial_model}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Return what the server remembers after round `t`; the first is 1."""
+        from learners.tasks import train
+
+        replies = federation.ask(train, {c: {"model": state["model"]} for c in federation.present})
+        models = torch.stack([reply["model"] for reply in replies.values()])
+        sizes = [float(reply["samples"]) for reply in replies.values()]
+        return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return what every client needs to use its model now, by kind of model.
+
+        The first kind is the one results report. A message names the model (`model`), or is empty
+        if the client has it in its memory. Nothing here is counted as traffic: it is how a run is
+        measured, not part of the method.
+        """
+        return {"global": {c: {"model": state["model"]} for c in federation.clients}}
+
+    def objective(self, loss: Tensor, params: Params, received: Params) -> Tensor:
+        """Return what a client minimises, given the loss of a batch.
+
+        `params` are the client's parameters as autograd knows them, `received` those it started
+        from. A method that does not override this costs nothing.
+        """
+        return loss
+
+    @property
+    def proximal(self) -> float:
+        r"""The μ of the term :math:`\tfrac{\mu}{2} \lVert w - w^t \rVert^2` a client adds."""
+        return 0.0
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the row a client uses for its predictions: what it was sent, else its own."""
+        row: Tensor = message.get("model", client.own_model)
+        return row
+
+    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
+        """Return the scores [N, classes] a client gives to images; the highest is its prediction.
+
+        The model of `model` is in the client's workspace already.
+        """
+        scores: Tensor = client.workspace.module(images)
+        return scores
+
+    def options(self) -> dict[str, Any]:
+        """Return the method's own options as they are now."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "learners.algorithms")
+
+
+def build_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:
+    """Return the method called `name` with its options; an unknown option is an error."""
+    return from_values(ALGORITHMS[name], options, f"option of {name}")

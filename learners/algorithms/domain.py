@@ -1,0 +1,65 @@
+"""The oracle that knows which clients belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from coalitions.structure import CoalitionStructure
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.tasks import describe, train
+
+if TYPE_CHECKING:
+    from learners.federation import Federation
+    from learners.task import Message
+
+
+@ALGORITHMS.register("domain")
+@dataclass(frozen=True)
+class Domain(Algorithm):
+    """Federated averaging inside each true domain: an oracle for comparison.
+
+    A group is a domain of the data set, or, where there are no domains, the clients that have
+    exactly the same labels. Nobody could know these groups in practice; a method that finds
+    coalitions by itself can at best match it.
+
+    Parameters
+    ----------
+    separate_poisoned
+        Whether poisoned clients form groups of their own.
+    """
+
+    separate_poisoned: bool = True
+
+    def start(self, federation: Federation) -> State:
+        """Return the groups, and everyone's first model."""
+        told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
+        groups = [self._group(told[c]) for c in federation.clients]
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+        labels = [numbers[group] for group in groups]
+        return {"labels": labels, "models": federation.initial_model.repeat(len(numbers), 1)}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average what the members of each group trained."""
+        labels, models = state["labels"], state["models"].clone()
+        replies = federation.ask(
+            train, {c: {"model": models[labels[c]]} for c in federation.present}
+        )
+        for group in sorted({labels[c] for c in replies}):
+            sent = [reply for c, reply in replies.items() if labels[c] == group]
+            rows = torch.stack([reply["model"] for reply in sent])
+            sizes = rows.new_tensor([float(reply["samples"]) for reply in sent])
+            models[group] = federation.combine(rows, sizes)
+        federation.record(structure=CoalitionStructure.from_labels(labels))
+        return {**state, "models": models}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the group's model for everyone."""
+        models, labels = state["models"], state["labels"]
+        return {"group": {c: {"model": models[labels[c]]} for c in federation.clients}}
+
+    def _group(self, told: Message) -> tuple[object, ...]:
+        kind = told["domain"] or tuple((told["labels"] > 0).tolist())
+        return (kind, bool(told["poisoned"]) and self.separate_poisoned)

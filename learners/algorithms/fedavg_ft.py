@@ -1,0 +1,55 @@
+"""Federated averaging, then fine-tuning at home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.training import fit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+    from learners.task import Message
+
+
+@ALGORITHMS.register("fedavg-ft")
+@dataclass(frozen=True)
+class FedAvgFineTuned(Algorithm):
+    """Federated averaging whose global model every client fine-tunes before it is used.
+
+    Fine-tuning does not feed back into the federation: the global model is that of `fedavg`. Both
+    are reported, the fine-tuned one as the method's result.
+
+    Parameters
+    ----------
+    fine_tune_epochs
+        Passes over the client's training data; the run's `local_epochs` if None.
+    """
+
+    fine_tune_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fine_tune_epochs is not None and self.fine_tune_epochs < 0:
+            raise InvalidInputError(
+                f"fine_tune_epochs of fedavg-ft must be 0 or more, not {self.fine_tune_epochs}"
+            )
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the global model for everyone, to fine-tune and as it is."""
+        sent = {"model": state["model"]}
+        return {
+            "personal": {c: sent | {"fine_tune": True} for c in federation.clients},
+            "global": {c: sent for c in federation.clients},
+        }
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the global model, fine-tuned if that is asked for."""
+        received: Tensor = message["model"]
+        if not message.get("fine_tune"):
+            return received
+        return fit(client, received, purpose="fine-tune", epochs=self.fine_tune_epochs).model

@@ -1,0 +1,32 @@
+"""Training alone: what collaboration is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.tasks import train
+
+if TYPE_CHECKING:
+    from learners.federation import Federation
+    from learners.task import Message
+
+
+@ALGORITHMS.register("local")
+@dataclass(frozen=True)
+class Local(Algorithm):
+    """Every client trains its own model on its own data; no model travels ("Separate")."""
+
+    def start(self, federation: Federation) -> State:
+        """Return nothing: the server has nothing to remember."""
+        return {}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Have the clients train on."""
+        federation.ask(train, {c: {"send": False} for c in federation.present})
+        return state
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for anyone: each client has its model."""
+        return {"personal": {c: {} for c in federation.clients}}

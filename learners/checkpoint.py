@@ -1,0 +1,152 @@
+"""Where a run stands, in two files: numbers as safetensors, the rest as JSON with checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coalitions.errors import CoalitionError, InvalidInputError
+from learners.files import write_whole
+
+_TENSOR, _ARRAY = "tensor", "array"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that the rest of a run depends on.
+
+    Attributes
+    ----------
+    round
+        The last round that is done.
+    state
+        What the server remembers.
+    memories
+        What each client remembers.
+    traffic
+        The ledger's counts.
+    seconds
+        Time spent so far.
+    """
+
+    round: int
+    state: Mapping[str, Any]
+    memories: Mapping[int, Mapping[str, Any]]
+    traffic: NDArray[np.int64]
+    seconds: float
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, then remove older ones.
+
+    The JSON file comes last and holds the checksum of the other: a checkpoint exists when both
+    are complete, and at every moment at least one does.
+    """
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {}
+    document = {
+        "round": checkpoint.round,
+        "seconds": checkpoint.seconds,
+        "state": _packed(checkpoint.state, "state", tensors),
+        "memories": {
+            str(client): _packed(memory, f"client {client}", tensors)
+            for client, memory in checkpoint.memories.items()
+        },
+        "traffic": _packed({"counts": checkpoint.traffic}, "traffic", tensors),
+    }
+    numbers = save(tensors)
+    document["sha256"] = hashlib.sha256(numbers).hexdigest()
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    name = f"round-{checkpoint.round:06d}"
+    folder.mkdir(exist_ok=True)
+    write_whole(folder / f"{name}.safetensors", numbers)
+    write_whole(folder / f"{name}.json", f"{_digest(text)}\n{text}\n".encode())
+    for old in folder.iterdir():
+        if not old.name.startswith(name):
+            old.unlink()
+
+
+def load_checkpoint(folder: Path, device: torch.device) -> Checkpoint | None:
+    """Return the newest checkpoint of a folder, checked; None if there is none yet."""
+    from safetensors.torch import load
+
+    newest = max(folder.glob("round-*.json"), default=None) if folder.is_dir() else None
+    if newest is None:
+        return None
+    checksum, _, text = newest.read_text(encoding="utf-8").rstrip("\n").partition("\n")
+    if _digest(text) != checksum:
+        raise CoalitionError(f"{newest} is damaged: its checksum does not match")
+    document = json.loads(text)
+    numbers_file = newest.with_suffix(".safetensors")
+    try:
+        numbers = numbers_file.read_bytes()
+    except OSError as error:
+        raise CoalitionError(f"cannot read {numbers_file}: {error.strerror}") from None
+    if hashlib.sha256(numbers).hexdigest() != document["sha256"]:
+        raise CoalitionError(f"{numbers_file} is damaged: its checksum does not match")
+    tensors = load(numbers)
+    return Checkpoint(
+        document["round"],
+        _unpacked(document["state"], "state", tensors, device),
+        {
+            int(client): _unpacked(memory, f"client {client}", tensors, device)
+            for client, memory in document["memories"].items()
+        },
+        _unpacked(document["traffic"], "traffic", tensors, device)["counts"],
+        document["seconds"],
+    )
+
+
+def _packed(
+    values: Mapping[str, Any], owner: str, tensors: dict[str, Tensor]
+) -> dict[str, tuple[str, Any]]:
+    """Return the plain values, and put tensors and arrays into `tensors`."""
+    packed: dict[str, tuple[str, Any]] = {}
+    for name, value in values.items():
+        if isinstance(value, Tensor):
+            tensors[f"{owner}/{name}"] = value.detach().cpu().contiguous()
+            packed[name] = (_TENSOR, None)
+        elif isinstance(value, np.ndarray):
+            tensors[f"{owner}/{name}"] = torch.from_numpy(np.ascontiguousarray(value))
+            packed[name] = (_ARRAY, list(value.shape))
+        else:
+            try:
+                plain = json.loads(json.dumps(value, allow_nan=False)) == value
+            except (TypeError, ValueError):
+                plain = False
+            if not plain:
+                raise InvalidInputError(
+                    f"{name!r} of the {owner} cannot be saved and come back the same: use tensors,"
+                    f" numpy arrays, text, finite numbers, and lists or tables of these,"
+                    f" not {type(value).__name__}"
+                )
+            packed[name] = ("plain", value)
+    return packed
+
+
+def _unpacked(
+    packed: Mapping[str, Any], owner: str, tensors: Mapping[str, Tensor], device: torch.device
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, (kind, value) in packed.items():
+        if kind == _TENSOR:
+            values[name] = tensors[f"{owner}/{name}"].to(device)
+        elif kind == _ARRAY:
+            values[name] = tensors[f"{owner}/{name}"].numpy().reshape(value)
+        else:
+            values[name] = value
+    return values
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,37 @@
+"""What an engine is: it carries messages to clients and brings their answers back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from learners.task import Message, Task
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The answers of the clients that answered, and why the others' were refused."""
+
+    replies: dict[int, Message]
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Where asked tasks run: in this process, in several, or on many machines."""
+
+    def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
+        """Have each client do a task with its message."""
+        ...
+
+    def memories(self) -> dict[int, dict[str, Any]]:
+        """Return what the clients keep, for a checkpoint."""
+        ...
+
+    def restore(self, memories: Mapping[int, Mapping[str, Any]]) -> None:
+        """Give the clients back what they kept."""
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...

@@ -1,0 +1,327 @@
+"""A federated run from its configuration to its result: begin, resume, load what came out."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.aggregation import AGGREGATIONS
+from learners.algorithm import Algorithm, build_algorithm
+from learners.checkpoint import Checkpoint
+from learners.client import Site
+from learners.config import RunConfig
+from learners.data.clients import federated_data
+from learners.engines.local import local_engine, one_thread
+from learners.federation import Federation, Round
+from learners.folder import RunFolder, load_into
+from learners.models import MODELS, build_model
+from learners.parameters import Layout
+from learners.tasks import deploy
+from learners.workspace import Workspace
+
+OnRound = Callable[[Round], None]
+"""Called after each round."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a run.
+
+    Attributes
+    ----------
+    config
+        What was asked, complete.
+    metrics
+        Of the last round: accuracies and losses, see `metrics.jsonl`.
+    communication
+        Parameters and bytes, up and down, of the whole run.
+    seconds
+        Time of all rounds.
+    history
+        The metrics of every round.
+    out
+        The run's folder, if it has one.
+    """
+
+    config: RunConfig
+    metrics: Mapping[str, Any]
+    communication: Mapping[str, int]
+    seconds: float
+    history: tuple[Mapping[str, Any], ...] = field(repr=False)
+    out: Path | None = None
+    _models: tuple[Tensor, ...] = field(default=(), repr=False)
+    _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
+
+    @property
+    def mean_test_accuracy(self) -> float:
+        """Mean over the honest clients of the accuracy on their own test data."""
+        return float(self.metrics["mean_test_accuracy"])
+
+    @property
+    def worst_client_accuracy(self) -> float:
+        """The lowest of these accuracies."""
+        return float(self.metrics["worst_client_accuracy"])
+
+    @property
+    def per_client_test_accuracy(self) -> list[float | None]:
+        """Every client's accuracy on its own test data."""
+        return list(self.metrics["per_client_test_accuracy"])
+
+    def model(self, client: int = 0) -> nn.Module:
+        """Return the network a client ended with, ready to predict."""
+        if self.out is not None:
+            return load_model(self.out, client)
+        if self._network is None or not 0 <= client < len(self._models):
+            raise InvalidInputError(
+                f"there is no model of client {client}; they are numbered 0 …"
+                f" {len(self._models) - 1}"
+            )
+        network = self._network()
+        return Layout.of(network).unpack(self._models[client], network).eval()
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        config = self.config
+        scores = {
+            key: value
+            for key, value in self.metrics.items()
+            if "test_accuracy" in key or "client_accuracy" in key or "test_loss" in key
+        }
+        return {
+            "algorithm": config.algorithm,
+            "dataset": config.dataset,
+            "clients": config.clients,
+            "rounds": config.rounds,
+            "seed": config.seed,
+            **scores,
+            "communication": dict(self.communication),
+            "epsilon": None,
+            "seconds": self.seconds,
+            "out": None if self.out is None else str(self.out),
+        }
+
+
+def run(
+    config: Mapping[str, Any] | RunConfig,
+    out: str | Path | None = None,
+    *,
+    force: bool = False,
+    on_round: OnRound | None = None,
+) -> Result:
+    """Return the result of a federated run.
+
+    Parameters
+    ----------
+    config
+        Settings by name, see `RunConfig`; what is not given has its default.
+    out
+        Folder to write to, which must not exist; None keeps everything in memory.
+    force
+        Replace the run that is in `out`.
+    on_round
+        Called after each round.
+
+    Examples
+    --------
+    >>> result = run({"algorithm": "fedavg", "clients": 3, "rounds": 1, "workers": 1})
+    >>> len(result.per_client_test_accuracy)
+    3
+    """
+    prepared = _prepare(RunConfig.of(config))
+    folder = None
+    if out is not None:
+        folder = RunFolder.create(Path(out), prepared.config, force=force)
+    return _carry_out(prepared, folder, None, on_round)
+
+
+def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
+    """Return the result of the run in a folder, going on where it was interrupted.
+
+    A run that was killed at any moment ends with the same numbers as one that was not. A
+    finished run is returned as it is.
+    """
+    folder = RunFolder.open(Path(out))
+    config = folder.config()
+    finished = folder.result()
+    if finished is not None:
+        history = folder.history()
+        return Result(
+            config,
+            history[-1],
+            finished["communication"],
+            finished["seconds"],
+            tuple(history),
+            folder.path,
+        )
+    prepared = _prepare(config)
+    checkpoint = folder.resume_from(prepared.site.workspace.device)
+    return _carry_out(prepared, folder, checkpoint, on_round)
+
+
+def load_model(out: str | Path, client: int = 0) -> nn.Module:
+    """Return the network that a client ended with, from a run's folder, ready to predict."""
+    folder = RunFolder.open(Path(out))
+    config = folder.config()
+    _import_plugins(config)
+    tensors, about = folder.read_model(client)
+    channels, height, width = map(int, about["shape"].split("x"))
+    network = build_model(
+        about["model"],
+        shape=(channels, height, width),
+        n_classes=int(about["n_classes"]),
+        seed=config.seed,
+    )
+    return load_into(network, tensors)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A run about to begin: everything that does not depend on whether it is new or resumed."""
+
+    config: RunConfig
+    algorithm: Algorithm
+    site: Site
+    layout: Layout
+    network: Callable[[], nn.Module]
+    about: dict[str, str]
+
+
+def _prepare(config: RunConfig) -> _Prepared:
+    _import_plugins(config)
+    if config.engine != "local":
+        raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
+    AGGREGATIONS[config.aggregation]  # an unknown name is said before any work is done
+    if config.model != "auto":
+        MODELS[config.model]
+    algorithm = build_algorithm(config.algorithm, config.options)
+    device = _device(config.device)
+    data = federated_data(
+        config.dataset,
+        clients=config.clients,
+        partition=config.partition,
+        seed=config.seed,
+        train_size=config.train_size,
+        validation_share=config.validation_share,
+        poison=config.poison,
+        data_dir=None if config.data_dir is None else Path(config.data_dir),
+    )
+    model = _suited(data.shape) if config.model == "auto" else config.model
+    config = replace(config, model=model, options=algorithm.options())
+
+    def network() -> nn.Module:
+        return build_model(model, shape=data.shape, n_classes=data.n_classes, seed=config.seed)
+
+    module = network()
+    layout = Layout.of(module)
+    site = Site(config, algorithm, Workspace(module, layout, device), data)
+    about = {
+        "model": model,
+        "shape": "x".join(map(str, data.shape)),
+        "n_classes": str(data.n_classes),
+    }
+    return _Prepared(config, algorithm, site, layout, network, about)
+
+
+def _carry_out(
+    prepared: _Prepared,
+    folder: RunFolder | None,
+    checkpoint: Checkpoint | None,
+    on_round: OnRound | None,
+) -> Result:
+    config, site = prepared.config, prepared.site
+    engine = local_engine(site, config.workers)
+    try:
+        with one_thread():
+            federation = Federation(
+                config, prepared.algorithm, engine, prepared.layout, site.initial
+            )
+            seconds, state, done = 0.0, None, 0
+            if checkpoint is not None:
+                federation.restore(checkpoint.memories)
+                federation.ledger.counts[:] = checkpoint.traffic
+                seconds, state, done = checkpoint.seconds, checkpoint.state, checkpoint.round
+            history = folder.history() if folder else []
+            for round in federation.rounds(state, after=done):
+                state = round.state
+                seconds += round.metrics["seconds"]
+                history.append(round.metrics)
+                if folder is not None:
+                    _write(folder, federation, round, seconds)
+                if on_round is not None:
+                    on_round(round)
+            models = _deployed_models(federation, state or {})
+    finally:
+        engine.close()
+    traffic = federation.ledger.total()
+    result = Result(
+        config,
+        history[-1],
+        vars(traffic),
+        seconds,
+        tuple(history),
+        folder.path if folder else None,
+        () if folder else models,
+        prepared.network,
+    )
+    if folder is not None:
+        folder.write_models(models, prepared.layout, prepared.about)
+        folder.write_result(result.document())
+    return result
+
+
+def _write(folder: RunFolder, federation: Federation, round: Round, seconds: float) -> None:
+    config = federation.config
+    folder.write_round(round, config.rounds)
+    if round.number % config.checkpoint_every == 0 or round.number == config.rounds:
+        folder.save(
+            Checkpoint(
+                round.number,
+                round.state,
+                federation.memories(),
+                federation.ledger.counts,
+                seconds,
+            )
+        )
+
+
+def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """Return the row each client ended with; equal neighbours are one tensor."""
+    messages = next(iter(federation.algorithm.deployed(federation, state).values()))
+    replies = federation.ask(deploy, messages, measuring=True)
+    rows: list[Tensor] = []
+    for client in federation.clients:
+        row = replies[client]["model"]
+        rows.append(rows[-1] if rows and torch.equal(rows[-1], row) else row)
+    return tuple(rows)
+
+
+def _suited(shape: tuple[int, int, int]) -> str:
+    """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
+    return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InvalidInputError("device cuda: torch finds no GPU here; choose cpu or auto")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise InvalidInputError("device mps: torch finds no Apple GPU here; choose cpu or auto")
+    return torch.device(name)
+
+
+def _import_plugins(config: RunConfig) -> None:
+    for name in config.plugins:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InvalidInputError(f"plugin {name!r} cannot be imported: {error}") from None

@@ -1,0 +1,207 @@
+"""A client's own work with a model: train it, differentiate it, test it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import Params
+from learners.client import Client, LocalImages
+from learners.optimizers import optimizer
+from learners.seeding import seed_of
+from learners.workspace import Loss, Workspace, cross_entropy
+
+Objective = Callable[[Tensor, Params, Params], Tensor]
+"""Maps a batch's loss, the parameters and those received to what is minimised."""
+
+EVALUATION_CHUNK = 100
+"""Images per forward pass without gradients: the activations of more leave the cache."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model (row) and its mean loss over the batches it was trained on."""
+
+    model: Tensor
+    loss: float
+
+
+def fit(
+    client: Client,
+    start: Tensor,
+    *,
+    data: LocalImages | None = None,
+    purpose: str = "train",
+    epochs: int | None = None,
+    steps: int | None = None,
+    lr: float | None = None,
+    loss: Loss = cross_entropy,
+    objective: Objective | None = None,
+    proximal: float = 0.0,
+    anchor: Tensor | None = None,
+    only: Collection[str] | None = None,
+) -> Fitted:
+    r"""Return a model trained on the client's data.
+
+    It minimises :math:`\text{objective}(\text{loss}) + \tfrac{\mu}{2} \lVert w - a \rVert^2` by
+    mini-batches; with SGD, :math:`w \leftarrow w - \eta\,(\nabla_w + \mu (w - a))`. What is not
+    given is as the run's configuration says.
+
+    Parameters
+    ----------
+    client
+        Whose data, settings and random numbers to use.
+    start
+        The model to start from.
+    data
+        What to train on; the client's training data if None.
+    purpose
+        Names the stream that shuffles: equal purposes see the data in the same order.
+    epochs, steps
+        Passes over the data, or number of batches; at most one of the two.
+    lr
+        Learning rate.
+    loss
+        The loss on a batch.
+    objective
+        Makes more of the loss, by autograd.
+    proximal, anchor
+        μ and :math:`a` above (the start if None); the term's gradient is added as one operation.
+    only
+        Names of the parameters to train; the others stay as they are.
+    """
+    settings, workspace = client.config, client.workspace
+    data = client.data.train if data is None else data
+    lr = settings.lr if lr is None else lr
+    workspace.load(start)
+    workspace.freeze_all_but(only)
+    parameters = workspace.parameters
+    received = workspace.layout.views(start)
+    named = workspace.named_parameters()
+    centre = workspace.layout.parameters(start if anchor is None else anchor)
+    trained = None if only is None else _mask(workspace, only)
+    step = optimizer(parameters, settings.optimizer, lr, settings.momentum)
+    total, n_batches = torch.zeros((), device=workspace.device), 0
+    with _seeded(client, purpose), torch.enable_grad():
+        workspace.module.train()
+        for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
+            images, labels = data.take(chosen)
+            value = loss(workspace.module, images, labels)
+            total += value.detach()
+            n_batches += 1
+            gradient = workspace.backward(objective(value, named, received) if objective else value)
+            with torch.no_grad():
+                if proximal:
+                    pull = parameters - centre
+                    gradient.add_(pull if trained is None else pull * trained, alpha=proximal)
+                step(gradient)
+    workspace.freeze_all_but(None)
+    return Fitted(workspace.saved(), float(total) / max(n_batches, 1))
+
+
+def batches(
+    client: Client,
+    n_images: int,
+    purpose: str,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+) -> Iterator[Tensor]:
+    """Yield the indices of one batch after the other, shuffled anew for each pass.
+
+    The last batch of a pass may be smaller. A last batch of one image is left out if the network
+    has batch norm, which cannot normalise it.
+    """
+    if epochs is not None and steps is not None:
+        raise InvalidInputError("training lasts a number of epochs or of steps, not both")
+    if epochs is None and steps is None:
+        epochs = client.config.local_epochs
+    stream, size = client.stream(purpose), client.config.batch_size
+    lone = client.workspace.has_batch_norm and n_images > 1
+    done, passes = 0, 0
+    while n_images and (passes < epochs if epochs is not None else done < (steps or 0)):
+        for batch in torch.split(torch.randperm(n_images, generator=stream), size):
+            if steps is not None and done == steps:
+                return
+            if not (lone and len(batch) == 1):
+                done += 1
+                yield batch
+        passes += 1
+
+
+def gradient_at(client: Client, model: Tensor, *, loss: Loss = cross_entropy) -> Tensor:
+    """Return the flat gradient of the mean loss over the client's training data, at a model.
+
+    The network is in evaluation mode: the gradient is that of one fixed function.
+    """
+    workspace, data = client.workspace, client.data.train
+    workspace.load(model)
+    workspace.module.eval()
+    total = torch.zeros_like(workspace.gradient)
+    with torch.enable_grad():
+        for images, labels in data.chunks(EVALUATION_CHUNK):
+            share = len(labels) / len(data)
+            total.add_(workspace.backward(loss(workspace.module, images, labels)), alpha=share)
+    return total
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many of `n` images a model gets right, and its mean loss on them."""
+
+    correct: int
+    n: int
+    loss: float
+
+    @property
+    def accuracy(self) -> float:
+        """Share of images that are right; 0 if there are none."""
+        return self.correct / self.n if self.n else 0.0
+
+
+def score_predictions(scores: Callable[[Tensor], Tensor], data: LocalImages) -> Score:
+    """Return how good a function from images to scores [N, classes] is on labelled images."""
+    correct, loss = 0, 0.0
+    with torch.inference_mode():
+        for images, labels in data.chunks(EVALUATION_CHUNK):
+            given = scores(images)
+            correct += int((given.argmax(1) == labels).sum())
+            loss += float(nn.functional.cross_entropy(given, labels, reduction="sum"))
+    return Score(correct, len(data), loss / max(len(data), 1))
+
+
+def score_model(workspace: Workspace, model: Tensor, data: LocalImages) -> Score:
+    """Return how good a model is on labelled images."""
+    workspace.load(model)
+    workspace.module.eval()
+    return score_predictions(workspace.module, data)
+
+
+class _seeded:  # noqa: N801 (reads as a verb in `with`)
+    """Make dropout draw from the client's stream, and leave torch's own generator as it was."""
+
+    def __init__(self, client: Client, purpose: str) -> None:
+        device = client.workspace.device
+        devices = [device] if device.type == "cuda" else []
+        self._fork = torch.random.fork_rng(devices=devices)
+        self._seed = seed_of(client.config.seed, "noise", client.index, client.round, purpose)
+
+    def __enter__(self) -> None:
+        self._fork.__enter__()
+        torch.manual_seed(self._seed)
+
+    def __exit__(self, *error: object) -> Literal[False]:
+        self._fork.__exit__(None, None, None)
+        return False
+
+
+def _mask(workspace: Workspace, names: Collection[str]) -> Tensor:
+    mask = torch.zeros_like(workspace.gradient)
+    for name in names:
+        mask[workspace.layout.columns[name]] = 1.0
+    return mask
