@@ -12,9 +12,7 @@ _POSITIONS = np.argsort([((0x022FDD63CC95386D << k) & (2**64 - 1)) >> 58 for k i
 
 
 @njit(cache=True)
-def connected_coalitions(
-    neighbours: IntVector, coalitions: IntVector, borders: IntVector
-) -> int:
+def connected_coalitions(neighbours: IntVector, coalitions: IntVector, borders: IntVector) -> int:
     """Fill in all connected coalitions and their borders; return how many, or −1 if too many.
 
     A coalition grows from its largest player by one candidate at a time. The candidates above the
@@ -104,7 +102,7 @@ def add_halves(table: FloatVector) -> FloatVector:
 @njit(cache=True, inline="always")
 def _position(bit: np.int64) -> np.int64:
     """Return the index of a single bit (Leiserson, Prokop and Randall 1998)."""
-    return _POSITIONS[(np.uint64(bit) * _DE_BRUIJN) >> np.uint64(58)]
+    return np.int64(_POSITIONS[(np.uint64(bit) * _DE_BRUIJN) >> np.uint64(58)])
 
 
 @njit(cache=True, inline="always")

@@ -10,7 +10,7 @@ import numpy as np
 
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatMatrix, FloatVector, Game, IntVector
+from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, table_of
 from coalitions.graph import SynergyGraph
 
 MOST_CONNECTED = 1 << 24
@@ -61,9 +61,9 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
         )
     coalitions, borders = coalitions[:count], borders[:count]
     inside, outside = _weights(n)
-    table = getattr(game, "table", None)
+    table = table_of(game)
     if table is not None:
-        terms = myerson_terms(np.asarray(table, np.float64), coalitions, borders, inside, outside)
+        terms = myerson_terms(table, coalitions, borders, inside, outside)
         return np.asarray(add_halves(terms))
     return _by_batches(game, coalitions, borders, inside, outside)
 

@@ -21,7 +21,8 @@ def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> f
 
     Examples
     --------
-    >>> adjusted_rand_index(CoalitionStructure([[0, 1], [2, 3]]), CoalitionStructure([[0, 1, 2, 3]]))
+    >>> halves = CoalitionStructure([[0, 1], [2, 3]])
+    >>> adjusted_rand_index(halves, CoalitionStructure.grand(4))
     0.0
     """
     both, left, right = _overlaps(one, other)

@@ -1,6 +1,6 @@
-"""The core and the least core: which shares leave no coalition better off on its own?
+"""The core and the least core: shares that leave no coalition better off on its own.
 
-All concepts here see the zero-normalised game :math:`v(S) - v(\\emptyset)`; it is the game itself
+All concepts here see the zero-normalised game v(S) − v(∅); it is the game itself
 if the empty coalition is worth nothing.
 """
 
@@ -32,10 +32,10 @@ class CoreMembership:
     blocking
         The coalition that loses most, or None if no coalition loses.
     excess
-        What the worst-off proper coalition would gain on its own, :math:`\\max_S v(S) - x(S)`;
+        What the worst-off proper coalition would gain on its own, max v(S) − x(S);
         negative if every coalition gets more than it is worth. 0 for a single player.
     surplus
-        :math:`v(N) - x(N)`: what the shares leave (positive) or overspend (negative).
+        v(N) − x(N): what the shares leave (positive) or overspend (negative).
     """
 
     member: bool
@@ -51,13 +51,13 @@ class LeastCore:
     Attributes
     ----------
     epsilon
-        The least ε for which :math:`x(S) \\ge v(S) - ε` is possible for all proper coalitions;
+        The least ε for which x(S) ≥ v(S) − ε is possible for all proper coalitions;
         the core is empty exactly if it is positive. 0 for a single player.
     payoff
         One point that attains it [n].
     coalitions, weights
         A balanced collection: with these weights every player is covered once, so the weighted
-        sum of :math:`x(S) \\ge v(S) - ε` bounds ε from below by `epsilon`.
+        sum of x(S) ≥ v(S) − ε bounds ε from below by `epsilon`.
     """
 
     epsilon: float
@@ -67,11 +67,12 @@ class LeastCore:
 
 
 def zero_normalised_table(game: Game) -> FloatVector:
-    """Return :math:`v(S) - v(\\emptyset)` for all coalitions [2^n]."""
+    """Return v(S) − v(∅) for all coalitions [2^n]."""
     table = value_table(game)
     if not np.isfinite(table).all():
         raise InvalidInputError("the game has values that are not finite numbers")
-    return table - table[0]
+    normalised: FloatVector = table - table[0]
+    return normalised
 
 
 def scale_of(table: FloatVector) -> float:
