@@ -255,15 +255,20 @@ def _moves_of_table(table: FloatVector, structure: CoalitionStructure) -> _Moves
         before = share(player, masks[home])
         for target in (-1, *range(len(masks))):
             if target != home:
-                block, mask = (structure.coalitions[target], masks[target]) if target >= 0 else ((), 0)
+                block, mask = (
+                    (structure.coalitions[target], masks[target]) if target >= 0 else ((), 0)
+                )
                 loss_joined = loss(block, mask, mask | bit)
                 after = share(player, mask | bit)
                 found.append((player, target, before, after, loss_joined, loss_left))
-    columns = np.array(found).T
+    player_, target_, before_, after_, joined_, left_ = np.array(found).T
     return _Moves(
-        columns[0].astype(np.int64),
-        columns[1].astype(np.int64),
-        *columns[2:],
+        player=player_.astype(np.int64),
+        target=target_.astype(np.int64),
+        before=before_,
+        after=after_,
+        loss_joined=joined_,
+        loss_left=left_,
         tolerance=TOLERANCE * scale_of(table - table[0]),
     )
 
@@ -300,9 +305,7 @@ def _value(game: Game | SynergyGraph, coalition: tuple[int, ...]) -> float:
     return float(value - empty)
 
 
-def _blocking_in_table(
-    table: FloatVector, now: FloatVector, notion: str
-) -> tuple[int, ...] | None:
+def _blocking_in_table(table: FloatVector, now: FloatVector, notion: str) -> tuple[int, ...] | None:
     """Look at all coalitions; take the one with the largest least, or total, gain."""
     tolerance = TOLERANCE * scale_of(table - table[0])
     if notion == "transferable-core":

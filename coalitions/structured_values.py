@@ -97,8 +97,8 @@ def owen_value(game: Game, structure: CoalitionStructure) -> FloatVector:
 def potential_of_table(table: FloatVector) -> FloatVector:
     r"""Return the potential of every coalition [2^n], from which all subgames' values follow.
 
-    .. math:: P(S) = \frac{1}{|S|} \Big( v(S) - v(\emptyset) + \sum_{i \in S} P(S \setminus i) \Big),
-        \qquad \phi_i(S) = P(S) - P(S \setminus i)
+    .. math:: P(S) = \frac{v(S) - v(\emptyset) + \sum_{i \in S} P(S \setminus i)}{|S|}, \qquad
+        \phi_i(S) = P(S) - P(S \setminus i)
 
     is the Shapley value of i in the game among S (Hart and Mas-Colell 1989): n 2^n operations for
     the Shapley values of all 2^n subgames.

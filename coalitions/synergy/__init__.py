@@ -1,0 +1,1 @@
+"""Estimators of pairwise synergy, one a file."""

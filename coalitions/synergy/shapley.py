@@ -1,0 +1,24 @@
+"""Synergy as the pairwise Shapley interaction index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coalitions.game import Game
+from coalitions.graph import SynergyGraph
+from coalitions.interactions import pairwise_interactions
+from coalitions.synergy_estimation import SYNERGIES
+
+
+@SYNERGIES.register("shapley")
+def shapley(game: Game, *, budget: int | None, rng: np.random.Generator) -> SynergyGraph:
+    r"""Return the pairwise Shapley interaction index as a graph (Grabisch and Roubens 1999).
+
+    The expected joint contribution of two players to those before them in a random order in which
+    they follow each other,
+
+    .. math:: I_{ij} = \sum_{T \not\ni i, j} \frac{t!\,(n-t-2)!}{(n-1)!}
+        [v(T \cup ij) - v(T \cup i) - v(T \cup j) + v(T)].
+    """
+    pairs = pairwise_interactions(game, "shapley", budget=budget, seed=rng)
+    return SynergyGraph(pairs.values, symmetrise="mean")
