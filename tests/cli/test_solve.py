@@ -39,7 +39,7 @@ def test_the_example_is_solved_and_proven(solver):
     assert document["optimal"] is True
     assert document["gap"] == pytest.approx(0)
     assert document["players"] == 15
-    assert document["value"] == pytest.approx(10.068, abs=1e-9)
+    assert document["value"] == pytest.approx(7.711, abs=1e-9)
 
 
 def test_people_get_a_table_and_a_verdict():
