@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from coalitions.errors import InvalidInputError
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape
 from learners.data.domains import domain_of_clients
+from learners.data.files import data_folder
 from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
 from learners.data.seeding import generator
@@ -104,16 +104,12 @@ def federated_data(
     sizes = _per_client(train_size, clients)
     domains = source.load(data_folder(data_dir))
     name, _, layout = partition.partition(":")
-    if name == "domains":
-        if len(domains) == 1:
-            raise InvalidInputError(
-                f"the partition domains needs a data set that has some, such as digits-domains, "
-                f"and {dataset} has none"
-            )
-        partition = "iid"  # inside every domain
-    else:
-        layout = ""
-    domain_of = domain_of_clients(tuple(domains), clients, layout)
+    if name == "domains" and len(domains) == 1:
+        raise InvalidInputError(
+            f"the partition domains needs a data set that has some, such as digits-domains, and "
+            f"{dataset} has none"
+        )
+    domain_of = domain_of_clients(tuple(domains), clients, layout if name == "domains" else "")
     first = next(iter(domains.values()))
     poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes)
     everyone: dict[int, ClientData] = {}
@@ -154,16 +150,6 @@ def _per_client(train_size: int | Sequence[int] | None, clients: int) -> Counts 
     if sizes.ndim and sizes.shape != (clients,):
         raise InvalidInputError(f"{clients} clients need {clients} train sizes, not {len(sizes)}")
     return np.broadcast_to(sizes, clients)
-
-
-def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder with data files: as given, else ``$COALITIONS_DATA``, else None."""
-    if data_dir is None:
-        named = environment.get("COALITIONS_DATA")
-        return Path(named) if named else None
-    if not data_dir.is_dir():
-        raise InvalidInputError(f"there is no folder {data_dir} with data")
-    return data_dir
 
 
 def _client(

@@ -1,4 +1,4 @@
-"""Image files: ``.npz`` archives, pictures that other packages bring along, the cache folder."""
+"""Image files: where they are, ``.npz`` archives, pictures that other packages bring along."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, MissingDependencyError
 from learners.data.dataset import Images, ImageSet
+
+
+def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the folder with data files: as given, else ``$COALITIONS_DATA``, else None."""
+    if data_dir is None:
+        named = environment.get("COALITIONS_DATA")
+        return Path(named) if named else None
+    if not data_dir.is_dir():
+        raise InvalidInputError(f"there is no folder {data_dir} with data")
+    return data_dir
 
 
 def read_npz(path: Path, n_classes: int) -> ImageSet:

@@ -59,6 +59,15 @@ def iid(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator
     return np.full((n_clients, len(counts)), 1 / n_clients)
 
 
+@PARTITIONS.register("domains")
+def domains(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    """Every client lives in one domain, where all hold the same share of every class.
+
+    The parameter says who lives where, see `learners.data.domains`.
+    """
+    return iid(counts, n_clients, "", rng)
+
+
 @PARTITIONS.register("pathological")
 def pathological(
     counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator

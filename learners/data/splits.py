@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,7 +47,7 @@ def deal(
         Training images of each client, *including* those set aside; without it all are dealt.
     test_size
         Test images per client; without it a quarter of `train_size` (80 % for training, 20 % for
-        testing), or, without that either, the client's even part of the test pool.
+        testing) or what there is, or, without that either, the client's part of the test pool.
     names
         What to call the clients in messages.
     """
@@ -71,8 +72,8 @@ def deal(
         ratio = supply_test[train.any(axis=0)].sum() / train.sum()
         sizes = np.maximum(1, np.rint(ratio * train.sum(axis=1)).astype(np.int64))
     test = allocate(sizes, train.astype(np.float64), supply_test, rng)
-    if test_size is not None or train_size is not None:
-        _enough(test, sizes, "test", names)
+    if test_size is not None:
+        _enough(test, sizes, "test", names, train.astype(np.float64), supply_test)
     _at_least(test, 1, "test", names)
     hands = []
     for learning, testing in zip(
@@ -135,19 +136,39 @@ def _training_counts(
         ]
         return np.stack(columns, axis=1)
     counts = allocate(train_size, shares * supply, supply, rng)
-    _enough(counts, train_size, "training", names)
+    _enough(counts, train_size, "training", names, shares * supply, supply)
     return counts
 
 
-def _enough(counts: Counts, sizes: Counts, what: str, names: Sequence[str]) -> None:
+def _enough(
+    counts: Counts,
+    sizes: Counts,
+    what: str,
+    names: Sequence[str],
+    proportions: Shares,
+    supply: Counts,
+) -> None:
     found = counts.sum(axis=1)
     worst = int((found - sizes).argmin())
     if found[worst] < sizes[worst]:
         raise InvalidInputError(
-            f"{names[worst]} would get {found[worst]} {what} images instead of {sizes[worst]}: "
-            f"the data set has too few of the labels that {len(found)} such clients hold; ask for "
-            "fewer images or fewer clients"
+            f"{names[worst]} would get {found[worst]} {what} images instead of {sizes[worst]}: the "
+            f"data set has too few of the labels that its {len(found)} clients hold; "
+            f"{_largest_size(proportions, supply)} for each can be had"
         )
+
+
+def _largest_size(proportions: Shares, supply: Counts) -> int:
+    """Return how many images every client can have, if all have equally many."""
+
+    def possible(size: int) -> bool:
+        sizes = np.full(len(proportions), size)
+        got = allocate(sizes, proportions, supply, np.random.default_rng(0))
+        return bool((got.sum(axis=1) == size).all())
+
+    return bisect.bisect_left(
+        range(1, supply.sum() // len(proportions) + 1), True, key=lambda size: not possible(size)
+    )
 
 
 def _at_least(counts: Counts, least: int, what: str, names: Sequence[str]) -> None:

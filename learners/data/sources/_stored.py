@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,7 +52,7 @@ class StoredSet(DataSet):
             with contextlib.redirect_stdout(sys.stderr):
                 train, test = (self._part(make, place, train=part) for part in (True, False))
         except (OSError, RuntimeError, ValueError, EOFError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = textwrap.shorten(str(error) or type(error).__name__, 160)
             raise InvalidInputError(
                 f"{self.name} is not in {place} and cannot be downloaded ({reason}); put "
                 f"{self.name}.npz or torchvision's files into a folder and name it with "

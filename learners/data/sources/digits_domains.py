@@ -57,7 +57,7 @@ def _inverted(pixels: Pixels, rng: np.random.Generator) -> Pixels:
 
 
 def _rotated(pixels: Pixels, rng: np.random.Generator) -> Pixels:
-    return np.ascontiguousarray(np.rot90(pixels, axes=(1, 2)))
+    return np.rot90(pixels, axes=(1, 2))
 
 
 def _noisy(pixels: Pixels, rng: np.random.Generator) -> Pixels:
@@ -72,7 +72,8 @@ def _striped(pixels: Pixels, rng: np.random.Generator) -> Pixels:
     background = np.broadcast_to(stripes, pixels.shape).copy()
     lying = rng.random(len(pixels)) < 0.5
     background[lying] = background[lying].transpose(0, 2, 1)
-    return np.abs(background.astype(np.int16) - pixels).astype(np.uint8)
+    blended: Pixels = np.abs(background.astype(np.int16) - pixels).astype(np.uint8)
+    return blended
 
 
 DOMAINS: dict[str, Callable[[Pixels, np.random.Generator], Pixels]] = {
