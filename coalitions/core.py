@@ -20,6 +20,9 @@ from coalitions.game import FloatVector, Game
 TOLERANCE = 1e-9
 """What counts as equal, relative to the largest value of the game."""
 
+MOST_PLAYERS = 24
+"""Games of more players are refused: a table of theirs and its copies would fill the memory."""
+
 
 @dataclass(frozen=True)
 class CoreMembership:
@@ -68,6 +71,11 @@ class LeastCore:
 
 def zero_normalised_table(game: Game) -> FloatVector:
     """Return v(S) − v(∅) for all coalitions [2^n]."""
+    if game.n_players > MOST_PLAYERS:
+        raise InvalidInputError(
+            f"the core and the nucleolus look at all 2^n coalitions; {game.n_players} players are"
+            f" too many, {MOST_PLAYERS} are the most"
+        )
     table = value_table(game)
     if not np.isfinite(table).all():
         raise InvalidInputError("the game has values that are not finite numbers")
@@ -95,7 +103,7 @@ def core_membership(
     Parameters
     ----------
     game
-        Any game of up to about 25 players: all 2^n coalitions are looked at.
+        Any game of up to 24 players: all 2^n coalitions are looked at.
     payoff
         Share of each player [n].
     tolerance

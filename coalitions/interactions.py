@@ -20,6 +20,7 @@ from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, table_of
+from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.shapley_value import default_budget
 
 Index = Literal["shapley", "banzhaf"]
@@ -199,6 +200,8 @@ def pairwise_interactions(
         raise BudgetError(f"the budget is {budget}; there must be something to evaluate")
     method, reason = _choose(game, index, method, budget)
     if method == "exact":
+        if isinstance(game, InducedSubgraphGame):
+            return PairEstimate(game.graph.matrix, np.zeros((n, n)), 0, method, reason)
         if 1 << n > budget and table_of(game) is None:
             raise BudgetError(f"exact values of {n} players need 2^{n} evaluations, not {budget}")
         values = pairs_of_table(value_table(game), index)
@@ -257,6 +260,8 @@ def _choose(game: Game, index: Index, method: str, budget: int) -> tuple[str, st
             f"there is no method named {method!r} for the {index} interaction index; there are:"
             f" auto, {', '.join(known)}"
         )
+    if isinstance(game, InducedSubgraphGame):
+        return "exact", "the synergies are the interactions"
     if table_of(game) is not None:
         return "exact", f"the game has its table of 2^{n} values"
     if 1 << n <= budget:

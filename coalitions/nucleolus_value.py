@@ -84,7 +84,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
     Parameters
     ----------
     game
-        Any game of up to about 20 players: all 2^n coalitions are looked at.
+        Any game of up to 24 players: all 2^n coalitions are looked at.
     domain
         ``"imputations"`` gives everybody at least their own worth; ``"preimputations"`` asks for
         x(N) = v(N) only and gives the prenucleolus, which always exists.

@@ -22,6 +22,7 @@ from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.estimator import Estimate
 from coalitions.evaluator import Evaluator
 from coalitions.game import FloatVector, Game, IntVector, table_of
+from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.shapley_value import default_budget
 
 
@@ -44,7 +45,7 @@ def banzhaf(
         the mean without (Wang and Jia 2023, Eq. 7); every sample counts for every player. The
         samples are balanced: each player is in exactly half of them.
         ``"star"``: see `semivalue`.
-        ``"auto"``: exact if the budget allows or the game has a table, else msr.
+        ``"auto"``: exact if the budget allows or the game has a table or a closed form, else msr.
     budget
         Most coalitions to evaluate; 2^n up to 16 players and 100 n above if there is none.
     seed
@@ -134,7 +135,7 @@ def semivalue(
         over the share of players a star of that size tells about, so that for each player those
         that do follow q. Sizes are spread evenly over the draws, and the mean is taken over as
         many stars as tell about the player, so the bias is of the order of 1 / budget.
-        ``"auto"``: exact if the budget allows or the game has a table, else star.
+        ``"auto"``: exact if the budget allows or the game has a table or a closed form, else star.
     budget
         Most coalitions to evaluate; 2^n up to 16 players and 100 n above if there is none.
     seed
@@ -185,7 +186,9 @@ def _choose(game: Game, method: str, budget: int | None, *, sampled: str) -> tup
     if budget < 1:
         raise BudgetError(f"the budget is {budget}; there must be something to evaluate")
     if method != "auto":
-        return method, budget, "asked for"
+        return method, budget, "you asked for it"
+    if isinstance(game, InducedSubgraphGame):
+        return "exact", budget, "the game has a closed form"
     if table_of(game) is not None:
         return "exact", budget, "the game has a table of its values"
     if 1 << n <= budget:
@@ -199,6 +202,10 @@ def _semivalue(
     n = game.n_players
     if method == "star":
         return _stars(game, sizes, budget, seed, reason)
+    if isinstance(game, InducedSubgraphGame):
+        # A player adds the synergies with those met, each of whom is there equally often.
+        met = float(np.arange(n) @ sizes) / max(1, n - 1)
+        return Estimate(2 * met * game.shapley_values(), np.zeros(n), 0, "exact", reason)
     if 1 << n > budget and table_of(game) is None:
         raise BudgetError(f"exact values of {n} players need 2^{n} evaluations, not {budget}")
     values = semivalue_of_table(value_table(game), sizes)

@@ -115,8 +115,8 @@ def deviations(
     Examples
     --------
     >>> graph = SynergyGraph([[0, 2, -1], [2, 0, 0], [-1, 0, 0]])
-    >>> [name for name, move in deviations(graph, CoalitionStructure.grand(3)).items() if move]
-    ['core', 'individual', 'nash', 'strict-core', 'transferable-core']
+    >>> deviations(graph, CoalitionStructure.grand(3))["individual"]
+    Deviation(movers=(2,), coalition=(2,), before=(-0.5,), after=(0.0,))
     """
     if not isinstance(game, SynergyGraph | InducedSubgraphGame):
         game = TableGame.of(game)  # once, for all notions

@@ -1,0 +1,37 @@
+"""Games from files: a table of 2^n values, or a synergy graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from cli.solve import read_structure
+
+if TYPE_CHECKING:
+    from coalitions.games.induced_subgraph import InducedSubgraphGame
+    from coalitions.games.table import TableGame
+    from coalitions.graph import SynergyGraph
+    from coalitions.structure import CoalitionStructure
+
+    FileGame: TypeAlias = TableGame | InducedSubgraphGame
+
+
+def read_game(
+    file: str, *, file_format: str | None = None, symmetrise: str | None = None
+) -> FileGame:
+    """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
+    from coalitions.games.table import TableGame
+    from coalitions.graph_files import READERS, load_json, read_input
+
+    where, content, kind = read_input(file, file_format, READERS)
+    if kind == "json":
+        document = load_json(content, where)
+        if isinstance(document, dict) and "values" in document:
+            return TableGame.from_document(document, where)
+    return READERS[kind](content, where, symmetrise).game()
+
+
+def read_structure_of(path: Path, game: FileGame) -> CoalitionStructure:
+    """Return the structure of the game's players in a solution's JSON file."""
+    # Only the names of the players matter, and games have them as graphs do.
+    return cast("CoalitionStructure", read_structure(path, cast("SynergyGraph", game)))
