@@ -86,11 +86,7 @@ def _listed(data_dir: Path | None) -> dict[str, Any]:
         document[name] = {
             "here": here,
             "origin": origin,
-            "description": (source.__doc__ or "")
-            .strip()
-            .splitlines()[0]
-            .split(" [")[0]
-            .rstrip("."),
+            "description": summary.split(" [")[0].rstrip("."),
             "partition": source.partition,
             "train_size": source.train_size,
         }

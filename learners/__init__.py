@@ -12,25 +12,40 @@ from coalitions._lazy import lazy_names
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
     from learners.config import RunConfig
+    from learners.data.clients import FederatedData, federated_data
+    from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.experiment import Result, load_model, resume, run
     from learners.federation import Federation
+    from learners.models import MODELS, Network, build_model
     from learners.utility import ModelGame
 
 _HOME = {
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
     "learners.config": ("RunConfig",),
+    "learners.data.clients": ("FederatedData", "federated_data"),
+    "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
     "learners.experiment": ("Result", "load_model", "resume", "run"),
     "learners.federation": ("Federation",),
+    "learners.models": ("MODELS", "Network", "build_model"),
     "learners.utility": ("ModelGame",),
 }
 
 __all__ = [
     "ALGORITHMS",
+    "DATASETS",
+    "MODELS",
     "Algorithm",
+    "DataSet",
+    "FederatedData",
     "Federation",
+    "ImageSet",
+    "Images",
     "ModelGame",
+    "Network",
     "Result",
     "RunConfig",
+    "build_model",
+    "federated_data",
     "load_model",
     "resume",
     "run",

@@ -40,7 +40,7 @@ def draw_split(data: FederatedData, path: Path) -> None:
     counts = label_counts(data)
     n_clients, n_classes = counts.shape
     # 0.4 inch per dot up to a size that still prints; then the dots get smaller.
-    width, height = (min(24.0, 1.8 + 0.4 * n) for n in (n_clients, n_classes))
+    width, height = (min(14.0, 1.8 + 0.4 * n) for n in (n_clients, n_classes))
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     largest = min(300.0, (60 * width / n_clients) ** 2, (60 * height / n_classes) ** 2)
