@@ -69,8 +69,6 @@ def solve_command(
 ) -> None:
     """Find the best coalition structure of a synergy graph, and prove it.
 
-    FILE is a synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or - with --format.
-
     Example: coalitions solve examples/data/three_domains.csv --time-limit 10
     """
     from coalitions.graph import SynergyGraph
