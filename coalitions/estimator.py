@@ -13,6 +13,14 @@ from coalitions.evaluator import Evaluator
 from coalitions.game import FloatVector
 from coalitions.registry import Registry
 
+AXIOMS = frozenset({"efficiency", "null player", "linearity", "symmetry"})
+"""What characterises the Shapley value (Shapley 1953).
+
+Efficiency: the values sum to v(N) − v(∅). Null player: who never changes anything gets 0.
+Linearity: with the same seed, the estimate of a weighted sum of games is that sum of estimates.
+Symmetry: players that can be exchanged get the same.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -86,8 +94,8 @@ class Estimator(ABC):
     unbiased: ClassVar[bool]
     """Whether the expected value of an estimate is the Shapley value, at every budget."""
 
-    efficient: ClassVar[bool]
-    """Whether the estimates always sum to v(N) − v(∅), up to rounding."""
+    axioms: ClassVar[frozenset[str]]
+    """Which of `AXIOMS` every single estimate fulfils, up to rounding."""
 
     stderr_means: ClassVar[str]
     """What the standard error stands for, in a sentence."""

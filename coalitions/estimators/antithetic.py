@@ -30,7 +30,7 @@ class Antithetic(Estimator):
     """
 
     unbiased: ClassVar[bool] = True
-    efficient: ClassVar[bool] = True
+    axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "null player", "linearity"})
     stderr_means: ClassVar[str] = "standard deviation of the mean of independent pairs"
 
     def minimum_budget(self, n_players: int) -> int:

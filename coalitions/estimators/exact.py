@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.estimator import AXIOMS, ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import FloatVector, Kernel, closed_form_of, table_of
 from coalitions.sampling.weights import membership_weights
@@ -34,7 +34,7 @@ class Exact(Estimator):
     """
 
     unbiased: ClassVar[bool] = True
-    efficient: ClassVar[bool] = True
+    axioms: ClassVar[frozenset[str]] = AXIOMS
     stderr_means: ClassVar[str] = "zero: the values are exact"
 
     def minimum_budget(self, n_players: int) -> int:

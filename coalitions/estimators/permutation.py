@@ -32,7 +32,7 @@ class Permutation(Estimator):
     """
 
     unbiased: ClassVar[bool] = True
-    efficient: ClassVar[bool] = True
+    axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "null player", "linearity"})
     stderr_means: ClassVar[str] = "standard deviation of the mean of independent permutations"
 
     def minimum_budget(self, n_players: int) -> int:

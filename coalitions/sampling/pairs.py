@@ -1,0 +1,65 @@
+"""Designs of pairs: a coalition and its complement, spread evenly over the sizes.
+
+The Shapley value depends on the odd part of a game only, ½[v(S) − v(N∖S)]: a pair tells one value
+of it. Sizes s and n−s count as one, and all sizes get the same number of pairs, which is what the
+leverage scores of the Shapley regression come to (Musco and Witter 2025, Lemma 3.2), until there
+are no more coalitions of a size.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from coalitions.game import BoolMatrix, IntVector
+from coalitions.sampling.subsets import distinct_subsets, n_subsets
+
+GOLDEN = 0.6180339887498949
+
+
+def most_pairs(n_players: int) -> int:
+    """Return how many pairs there are; that of the empty and the grand coalition is left out."""
+    return (1 << (n_players - 1)) - 1
+
+
+def pairs_per_size(n_players: int, n_pairs: int) -> IntVector:
+    """Return how many pairs to take of each size s = 0 … n/2; the counts grow with `n_pairs`.
+
+    Size n/2 has one coalition of each pair where the others have two, so it gets half as many.
+    """
+    counts = np.zeros(n_players // 2 + 1, np.int64)
+    # Sizes take turns; their first turns are spread out, so that few pairs meet all sorts of sizes.
+    queue = [((s * GOLDEN) % 1.0, s) for s in range(1, len(counts))]
+    heapq.heapify(queue)
+    for _ in range(min(n_pairs, most_pairs(n_players))):
+        turn, s = queue[0]
+        counts[s] += 1
+        halved = 2 * s == n_players
+        if counts[s] == n_subsets(n_players, s, halved=halved):
+            heapq.heappop(queue)
+        else:
+            heapq.heapreplace(queue, (turn + (2.0 if halved else 1.0), s))
+    return counts
+
+
+def random_pairs(n_players: int, n_pairs: int, seed: int) -> BoolMatrix:
+    """Return different coalitions S [m, n] with |S| ≤ n/2, no two of them complements.
+
+    Fewer come back if there are not so many. The sets of a smaller design are among those of a
+    larger one with the same seed.
+    """
+    counts = pairs_per_size(n_players, n_pairs)
+    streams = np.random.SeedSequence(seed).spawn(len(counts))
+    parts = [
+        distinct_subsets(
+            n_players,
+            s,
+            int(counts[s]),
+            np.random.default_rng(streams[s]),
+            halved=2 * s == n_players,
+        )
+        for s in range(1, len(counts))
+        if counts[s]
+    ]
+    return np.concatenate([np.zeros((0, n_players), np.bool_), *parts])
