@@ -25,6 +25,7 @@ from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
+    from coalitions.structure import CoalitionStructure
     from solvers.solution import Solution
     from solvers.solver import Progress
 
@@ -63,6 +64,9 @@ def solve_command(
     symmetrise: Symmetrise = None,
     file_format: Format = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
+    ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
     plugin: Plugin = None,
@@ -93,6 +97,12 @@ def solve_command(
             **({} if formulation is None else {"formulation": formulation}),
         )
     document = solution_document(graph, solution)
+    if certificate is not None:
+        if solution.certificate is None:
+            raise InvalidInputError(
+                f"--certificate: {solution.solver} gives no certificate; use branch-and-cut"
+            )
+        solution.certificate.write(certificate)
     if output is not None:
         write_json(output, document)
     if json_output:
@@ -116,29 +126,45 @@ def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]
     }
 
 
-def read_structure(path: Path, graph: SynergyGraph) -> Any:  # noqa: ANN401 (see the return)
-    """Return the CoalitionStructure in a solution's JSON file, its players by name."""
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a solution's file."""
     from coalitions.graph_files import load_json
-    from coalitions.structure import CoalitionStructure
 
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
     document = load_json(content, str(path))
-    coalitions = document.get("coalitions") if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    return document
+
+
+def structure_of(document: dict[str, Any], graph: SynergyGraph, path: Path) -> CoalitionStructure:
+    """Return the structure of a solution's document, whose players go by name."""
+    from coalitions.structure import CoalitionStructure
+
+    coalitions = document.get("coalitions")
     if not isinstance(coalitions, list) or not all(isinstance(c, list) for c in coalitions):
         raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
     numbers = [
         players_by_name([str(name) for name in block], graph.labels, str(path))
         for block in coalitions
     ]
-    structure = CoalitionStructure(numbers)
+    try:
+        structure = CoalitionStructure(numbers)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
     if structure.n_players != graph.n_players:
         raise InvalidInputError(
             f"{path}: has {structure.n_players} players, but the graph has {graph.n_players}"
         )
     return structure
+
+
+def read_structure(path: Path, graph: SynergyGraph) -> CoalitionStructure:
+    """Return the structure in a solution's JSON file."""
+    return structure_of(read_document(path), graph, path)
 
 
 def _pairs(groups: list[str] | None, graph: SynergyGraph, option: str) -> list[tuple[int, int]]:

@@ -7,17 +7,32 @@ from typing import TYPE_CHECKING, Any
 from coalitions._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from solvers.certificate import Certificate
     from solvers.front_door import available, solve
     from solvers.solution import Solution
     from solvers.solver import SOLVERS, Answer, Limits, Solver
+    from solvers.verification import Verification, verify
 
 _HOME = {
+    "solvers.certificate": ("Certificate",),
     "solvers.front_door": ("available", "solve"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
+    "solvers.verification": ("Verification", "verify"),
 }
 
-__all__ = ["SOLVERS", "Answer", "Limits", "Solution", "Solver", "available", "solve"]
+__all__ = [
+    "SOLVERS",
+    "Answer",
+    "Certificate",
+    "Limits",
+    "Solution",
+    "Solver",
+    "Verification",
+    "available",
+    "solve",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name of the package)

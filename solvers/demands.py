@@ -35,11 +35,15 @@ class Contraction:
         The node of each player.
     constant
         What the players inside the groups are worth together.
+    must_link, cannot_link
+        The demands themselves, as pairs of players.
     """
 
     graph: SynergyGraph
     group: IntVector
     constant: float
+    must_link: tuple[tuple[int, int], ...] = ()
+    cannot_link: tuple[tuple[int, int], ...] = ()
 
     @property
     def sizes(self) -> IntVector:
@@ -96,7 +100,11 @@ def contract(graph: SynergyGraph, must_link: Pairs = (), cannot_link: Pairs = ()
     )
     if not graph.is_sparse:
         merged = SynergyGraph(merged.matrix, merged.labels)
-    return Contraction(merged, group, constant)
+    return Contraction(merged, group, constant, _tuples(together), _tuples(apart))
+
+
+def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
+    return tuple((a, b) for a, b in pairs.tolist())
 
 
 def checked_sizes(

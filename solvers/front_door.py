@@ -14,10 +14,11 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
+from solvers.certificate import Certificate, Part
 from solvers.demands import Contraction, Pairs, checked_sizes, contract
 from solvers.solution import OPTIMALITY_TOLERANCE, Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
-from solvers.splitting import Tally, positive_components, settled
+from solvers.splitting import Piece, Tally, positive_components, settled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -206,7 +207,8 @@ def _by_components(
     labels = np.arange(problem.graph.n_players)
     answers = []
     for number, piece in enumerate(pieces):
-        answer = settled(piece.graph)
+        # A certificate covers every piece, so its maker also gets those that need no search.
+        answer = None if method.certifies else settled(piece.graph)
         if answer is None:
             own_start = None if start is None else start[piece.players]
             answer = method.search(
@@ -218,9 +220,24 @@ def _by_components(
         labels[piece.players] = piece.players[first[block]]
         found = piece.graph.value(CoalitionStructure.from_labels(answer.labels))
         tally.close(number, found, answer.bound)
+    certificate = _joined(problem, pieces, answers) if method.certifies else None
     stats: dict[str, Any] = {"components": len(pieces)}
     for answer in answers:
         for key, figure in answer.stats.items():
             added = isinstance(figure, int | float) and not isinstance(figure, bool)
             stats[key] = stats.get(key, 0) + figure if added else figure
-    return Answer(labels, math.fsum(answer.bound for answer in answers), stats)
+    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, certificate)
+
+
+def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) -> Certificate | None:
+    """Return the certificate of the whole graph from those of its pieces."""
+    n = len(problem.group)
+    behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
+    for player, node in enumerate(problem.group.tolist()):
+        behind[node].append(player)
+    parts: list[Part] = []
+    for piece, answer in zip(pieces, answers, strict=True):
+        if answer.certificate is None:
+            return None
+        parts += answer.certificate.placed([behind[p] for p in piece.players], n).parts
+    return Certificate(n, tuple(parts), problem.must_link, problem.cannot_link)

@@ -106,6 +106,9 @@ class Solver(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     """Modules of optional packages the method imports."""
 
+    certifies: ClassVar[bool] = False
+    """Whether the method's answers carry a certificate."""
+
     @property
     def takes_sizes(self) -> bool:
         """Whether this solver, with these options, can honour `Sizes`."""
