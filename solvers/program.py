@@ -9,7 +9,7 @@ One binary variable :math:`x_{ij}` per pair of players says that they are togeth
 ``full`` has this row for every pair i < k and every third player j [Groetschel1989]_. ``rp-star``
 keeps only the rows with :math:`s_{ij} > 0` or :math:`s_{jk} > 0`; an optimum of it need not be
 transitive, but the components of its positive pairs with :math:`x_{ij} = 1` (the step "pp") are an
-optimal structure [Koshimura2022]_.
+optimal structure [Miyauchi2018]_.
 """
 
 from __future__ import annotations
