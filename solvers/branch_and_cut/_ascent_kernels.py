@@ -1,0 +1,229 @@
+"""Kernels of the Lagrangian dual: accelerated steps, and the triangles worth having.
+
+A pair i < j of m groups is number i·m + j; vectors over pairs have m² cells, of which those above
+the diagonal are used. Everything here is single precision: what a bound is worth is settled
+afterwards, in whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from coalitions.game import IntVector
+
+Singles = NDArray[np.float32]
+Smalls = NDArray[np.int32]
+Ages = NDArray[np.int16]
+
+
+@njit(cache=True, fastmath=True)
+def ascend(
+    weights: Singles,
+    undecided: Singles,
+    pairs: Smalls,
+    y: Singles,
+    previous_y: Singles,
+    steps: Singles,
+    pointer: IntVector,
+    cut_pairs: Smalls,
+    signs: Singles,
+    cut_y: Singles,
+    previous_cut_y: Singles,
+    cut_steps: Singles,
+    reduced: Singles,
+    previous_reduced: Singles,
+    x: Singles,
+    mu: float,
+    decay: float,
+    momentum: float,
+    iterations: int,
+) -> tuple[float, float, float]:
+    """Take accelerated gradient steps on the smoothed dual; return U, μ and the momentum.
+
+    `pairs` [t, 3] are the pairs of each triangle, the one between its two outer groups last.
+    """
+    size = len(weights)
+    m = int(math.sqrt(size) + 0.5)
+    one, zero = np.float32(1.0), np.float32(0.0)
+    r, r_old, r_new = reduced.copy(), previous_reduced.copy(), np.empty_like(reduced)
+    total = 0.0
+    for _ in range(iterations):
+        following = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+        beta = np.float32((momentum - 1.0) / following)
+        sharp = np.float32(1.0 / mu)
+        for i in range(m):
+            for e in range(i * m + i + 1, i * m + m):
+                v = (r[e] + beta * (r[e] - r_old[e])) * sharp
+                v = min(max(v, np.float32(-30.0)), np.float32(30.0))
+                x[e] = undecided[e] / (one + np.exp(-v))
+        r_new[:] = weights
+        scale = np.float32(mu)
+        turned = 0.0
+        total = 0.0
+        for t in range(len(y)):
+            a, b, c = pairs[t, 0], pairs[t, 1], pairs[t, 2]
+            old = y[t]
+            ahead = old + beta * (old - previous_y[t])
+            new = max(zero, ahead - steps[t] * scale * (one - x[a] - x[b] + x[c]))
+            previous_y[t] = old
+            y[t] = new
+            turned += (ahead - new) * (new - old)
+            if new > zero:
+                total += new
+                r_new[a] -= new
+                r_new[b] -= new
+                r_new[c] += new
+        for k in range(len(cut_y)):
+            slack = one
+            for p in range(pointer[k], pointer[k + 1]):
+                slack -= signs[p] * x[cut_pairs[p]]
+            old = cut_y[k]
+            ahead = old + beta * (old - previous_cut_y[k])
+            new = max(zero, ahead - cut_steps[k] * scale * slack)
+            previous_cut_y[k] = old
+            cut_y[k] = new
+            turned += (ahead - new) * (new - old)
+            if new > zero:
+                total += new
+                for p in range(pointer[k], pointer[k + 1]):
+                    r_new[cut_pairs[p]] -= signs[p] * new
+        r_old, r, r_new = r, r_new, r_old
+        # Momentum that points uphill is dropped (adaptive restart, O'Donoghue and Candès 2015).
+        momentum = following if turned <= 0.0 else 1.0
+        mu *= decay
+    reduced[:] = r
+    previous_reduced[:] = r_old
+    bound = total
+    for i in range(m):
+        for e in range(i * m + i + 1, i * m + m):
+            if r[e] > zero:
+                bound += undecided[e] * r[e]
+    return bound, mu, momentum
+
+
+@njit(cache=True)
+def violated_triangles(x: Singles, tolerance: float, at_most: int) -> IntVector:
+    """Return the keys (c·m + i)·m + k of violated triangles, ascending, the worst if too many.
+
+    `x` is the full symmetric matrix [m, m].
+    """
+    m = len(x)
+    bins = np.zeros(256, np.int64)
+    near = np.empty(m, np.int64)
+    for c in range(m):
+        row = x[c]
+        count = 0
+        for i in range(m):
+            if i != c and row[i] > tolerance:
+                near[count] = i
+                count += 1
+        for p in range(count):
+            i = near[p]
+            other = x[i]
+            need = 1.0 + tolerance - row[i]
+            for q in range(p + 1, count):
+                k = near[q]
+                if row[k] - other[k] > need:
+                    bins[min(255, int((row[i] + row[k] - other[k] - 1.0) * 256.0))] += 1
+    total = 0
+    lowest = 0
+    for b in range(255, -1, -1):
+        if total + bins[b] > at_most:
+            lowest = b + 1
+            break
+        total += bins[b]
+    tolerance = max(tolerance, lowest / 256.0)
+    keys = np.empty(total, np.int64)
+    found = 0
+    for c in range(m):
+        row = x[c]
+        count = 0
+        for i in range(m):
+            if i != c and row[i] > tolerance:
+                near[count] = i
+                count += 1
+        for p in range(count):
+            i = near[p]
+            other = x[i]
+            need = 1.0 + tolerance - row[i]
+            for q in range(p + 1, count):
+                k = near[q]
+                if row[k] - other[k] > need and found < total:
+                    keys[found] = (c * m + i) * m + k
+                    found += 1
+    return keys[:found]
+
+
+@njit(cache=True)
+def merge_rows(
+    keys: IntVector,
+    y: Singles,
+    previous_y: Singles,
+    idle: Ages,
+    patience: int,
+    new_keys: IntVector,
+) -> tuple[IntVector, Singles, Singles, Ages]:
+    """Return the triangles that work or rested for less than `patience`, and the new ones."""
+    size = len(keys) + len(new_keys)
+    out_keys = np.empty(size, np.int64)
+    out_y = np.zeros(size, np.float32)
+    out_previous = np.zeros(size, np.float32)
+    out_idle = np.zeros(size, np.int16)
+    a = b = n = 0
+    while a < len(keys) or b < len(new_keys):
+        if b == len(new_keys) or (a < len(keys) and keys[a] <= new_keys[b]):
+            wanted = b < len(new_keys) and keys[a] == new_keys[b]
+            if wanted:
+                b += 1
+            resting = idle[a] + 1 if y[a] == 0.0 and previous_y[a] == 0.0 and not wanted else 0
+            if resting < patience:
+                out_keys[n] = keys[a]
+                out_y[n] = y[a]
+                out_previous[n] = previous_y[a]
+                out_idle[n] = resting
+                n += 1
+            a += 1
+        else:
+            out_keys[n] = new_keys[b]
+            n += 1
+            b += 1
+    return out_keys[:n].copy(), out_y[:n].copy(), out_previous[:n].copy(), out_idle[:n].copy()
+
+
+@njit(cache=True)
+def triangle_pairs(keys: IntVector, m: int) -> tuple[Smalls, Smalls]:
+    """Return the three pairs of each triangle [t, 3], and how many triangles each pair is in."""
+    pairs = np.empty((len(keys), 3), np.int32)
+    degree = np.zeros(m * m, np.int32)
+    for t in range(len(keys)):
+        c, i, k = keys[t] // (m * m), keys[t] // m % m, keys[t] % m
+        pairs[t, 0] = min(c, i) * m + max(c, i)
+        pairs[t, 1] = min(c, k) * m + max(c, k)
+        pairs[t, 2] = i * m + k
+        for s in range(3):
+            degree[pairs[t, s]] += 1
+    return pairs, degree
+
+
+@njit(cache=True)
+def cut_pairs(pointer: IntVector, members: IntVector, m: int) -> tuple[IntVector, Smalls, Singles]:
+    """Return a pointer, the pairs of each cut, and their signs: +1 at the centre, −1 elsewhere."""
+    ends = np.zeros(len(pointer), np.int64)
+    for k in range(len(pointer) - 1):
+        length = pointer[k + 1] - pointer[k]
+        ends[k + 1] = ends[k] + length * (length - 1) // 2
+    pairs = np.empty(ends[-1], np.int32)
+    signs = np.empty(ends[-1], np.float32)
+    at = 0
+    for k in range(len(pointer) - 1):
+        for p in range(pointer[k], pointer[k + 1]):
+            for q in range(p + 1, pointer[k + 1]):
+                i, j = members[p], members[q]
+                pairs[at] = min(i, j) * m + max(i, j)
+                signs[at] = 1.0 if p == pointer[k] else -1.0
+                at += 1
+    return ends, pairs, signs

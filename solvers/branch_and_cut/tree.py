@@ -1,0 +1,279 @@
+"""The search: bound, cut, peg and branch until nothing can be better than the incumbent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.branch_and_cut._ascent_kernels import Singles
+from solvers.branch_and_cut.ascent import Ascent
+from solvers.branch_and_cut.cuts import violated_cuts
+from solvers.branch_and_cut.exact import ExactBound, exact_bound
+from solvers.branch_and_cut.incumbent import Incumbent
+from solvers.branch_and_cut.multipliers import Multipliers
+from solvers.branch_and_cut.pegging import pegged
+from solvers.branch_and_cut.problem import Problem, joined
+from solvers.branch_and_cut.record import Record
+from solvers.heuristics._random import RandomState, random_state
+
+SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
+"""Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""
+
+WARM_UP = 100
+"""Steps in which the smoothing shrinks to `SHARP`."""
+
+CHUNK = 20
+"""Steps between two looks at the bound."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Multipliers of a problem and the bound they prove."""
+
+    problem: Problem
+    multipliers: Multipliers
+    exact: ExactBound
+
+
+@dataclass(frozen=True)
+class Node:
+    """A problem that is still open.
+
+    Attributes
+    ----------
+    problem, multipliers, mu
+        What to bound, and where to start.
+    bound
+        No structure of the problem has an integer value above this.
+    proof
+        What proves the bound; None if it is just the sum of the positive weights.
+    branch
+        Number of the branch in the record.
+    """
+
+    problem: Problem
+    multipliers: Multipliers
+    mu: float
+    bound: int
+    proof: Proof | None = None
+    branch: int = 0
+
+
+class TreeSearch:
+    """Branch and cut on one graph with integer weights.
+
+    Parameters
+    ----------
+    problem
+        What is to be decided.
+    incumbent
+        The best structure so far; it is improved on the way.
+    allowed
+        Maps the incumbent's value to the highest bound that counts as closed.
+    check
+        Called often; raises an exception to end the search. Everything stays valid then.
+    seed
+        Source of randomness.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incumbent: Incumbent,
+        *,
+        allowed: Callable[[int], int],
+        check: Callable[[], None],
+        seed: int,
+    ) -> None:
+        self.incumbent = incumbent
+        self.record = Record()
+        self.steps = 0
+        self.cuts = 0
+        self._allowed = allowed
+        self._check = check
+        self._state: RandomState = random_state(seed, 1)
+        self._closed = 0
+        scale = float(np.abs(problem.weights).max(initial=1))
+        self._sharp, self._sharpest = SHARP * scale, SHARPEST * scale
+        bound = problem.inside + int(np.maximum(problem.weights, 0).sum()) // 2
+        self._open = [Node(problem, Multipliers.none(), SMOOTH * scale, bound)]
+
+    @property
+    def bound(self) -> int:
+        """No structure has an integer value above this."""
+        return max([self.incumbent.value, self._closed, *(node.bound for node in self._open)])
+
+    def run(self) -> None:
+        """Search until nothing is open."""
+        self._treat_root()
+        while self._open:
+            self._branch()
+
+    def finish(self) -> None:
+        """Put what proves the bounds of open nodes into the record."""
+        for node in self._open:
+            if node.proof is not None:
+                self._note(node.branch, node.proof)
+
+    def _note(self, branch: int, proof: Proof) -> None:
+        self.record.prove(branch, proof.problem, proof.multipliers, proof.exact)
+
+    # ------------------------------------------------------------------ one node
+
+    def _learn(self, multipliers: Multipliers) -> bool:
+        """Draw conclusions from multipliers for the node at work; tell whether it is closed.
+
+        Its bound, its decided pairs and its groups are updated; its multipliers are these, in
+        terms of its new groups.
+        """
+        node = self._open[-1]
+        exact = exact_bound(node.problem, multipliers)
+        proof = Proof(node.problem, multipliers, exact)
+        if exact.bound < node.bound or node.proof is None:
+            node = replace(node, bound=min(exact.bound, node.bound), proof=proof)
+        if exact.bound <= self._allowed(self.incumbent.value):
+            self._close(node, proof)
+            return True
+        problem, merge = pegged(node.problem, exact, self.incumbent.value)
+        if problem is None:
+            self._close(replace(node, bound=self.incumbent.value), proof)
+            return True
+        before, after = node.problem.n_undecided, problem.n_undecided
+        if after == 0:
+            # One structure is left.
+            self.incumbent.offer(problem.groups)
+            self._close(replace(node, bound=self.incumbent.value), proof)
+            return True
+        if before - after < 0.02 * before:
+            self._open[-1] = replace(node, multipliers=multipliers)
+            return False
+        self._note(node.branch, proof)
+        if merge is not None:
+            multipliers = multipliers.mapped(merge)
+        self._open[-1] = replace(node, problem=problem, multipliers=multipliers)
+        return False
+
+    def _close(self, node: Node, proof: Proof) -> None:
+        self._note(node.branch, proof)
+        self._closed = max(self._closed, node.bound)
+        self._open.pop()
+
+    def _look(self, ascent: Ascent) -> Ascent | None:
+        """Learn from an ascent; return it, or one on the smaller problem, or None if closed."""
+        multipliers = ascent.multipliers
+        if self._learn(multipliers):
+            return None
+        problem = self._open[-1].problem
+        if problem.n_groups != ascent.problem.n_groups:
+            return Ascent(problem, self._open[-1].multipliers, ascent.mu * ascent.scale)
+        if problem is not ascent.problem:
+            ascent.decide(problem)
+        return ascent
+
+    def _steps(self, ascent: Ascent, steps: int, decay: float = 1.0) -> float:
+        """Take steps in pieces short enough to look at the clock in between."""
+        pace = int(2e7 / (10 * ascent.n_rows + 3 * ascent.problem.n_groups**2 + 1000))
+        estimate = 0.0
+        while steps > 0:
+            piece = min(steps, max(1, pace))
+            estimate = ascent.run(piece, decay)
+            steps -= piece
+            self.steps += piece
+            self._check()
+        return estimate
+
+    def _treat_root(self) -> None:
+        node = self._open[-1]
+        ascent: Ascent | None = Ascent(node.problem, node.multipliers, node.mu)
+        assert ascent is not None
+        ascent.run(1)
+        decay = (SHARP / SMOOTH) ** (1.0 / WARM_UP)
+        for _ in range(WARM_UP // CHUNK):
+            ascent.update_triangles(0.02)
+            self._steps(ascent, CHUNK, decay)
+            self._polish(ascent)
+            ascent = self._look(ascent)
+            if ascent is None:
+                return
+        self._cut(ascent, rounds=400, patience=4, steps=60)
+
+    def _cut(self, ascent: Ascent, *, rounds: int, patience: int, steps: int) -> None:
+        """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
+        stalled = 0
+        for number in range(rounds):
+            before = self._open[-1].bound
+            ascent.update_triangles(0.01)
+            point = ascent.point
+            m = ascent.problem.n_groups
+            cuts = violated_cuts(point, violation=0.02, starts=10, at_most=6 * m, state=self._state)
+            self.cuts += len(cuts)
+            ascent.update_cuts(cuts, 4)
+            for _ in range(max(1, steps // CHUNK)):
+                self._steps(ascent, CHUNK)
+                following = self._look(ascent)
+                if following is None:
+                    return
+                ascent = following
+            if number % 4 == 0:
+                self._polish(ascent)
+            bound = self._open[-1].bound
+            slow = before - bound < 0.01 * (bound - self.incumbent.value)
+            stalled = stalled + 1 if slow else 0
+            if stalled >= patience:
+                if ascent.mu * ascent.scale < 2.0 * self._sharpest:
+                    break
+                ascent.mu /= 2.0
+                stalled = 0
+        self._point = ascent.point
+        self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
+
+    def _polish(self, ascent: Ascent) -> None:
+        threshold = (0.5, 0.65, 0.8)[self.steps // CHUNK % 3]
+        self.incumbent.round(ascent.problem, ascent.point, threshold, 3)
+
+    # ------------------------------------------------------------------ branching
+
+    def _branch(self) -> None:
+        """Split the node at work in two, and bound both."""
+        node = self._open[-1]
+        first, second = _most_open_pair(node.problem, self._point)
+        together, apart = self.record.split(node.branch, node.problem, first, second)
+        one, two = np.array([first]), np.array([second])
+        merge = joined(node.problem.n_groups, one, two)
+        merged = node.problem.merged(merge)
+        assert merged is not None
+        cases = [
+            replace(node, problem=node.problem.separated(one, two), branch=apart),
+            replace(
+                node, problem=merged, multipliers=node.multipliers.mapped(merge), branch=together
+            ),
+        ]
+        if self._point[first, second] < 0.5:
+            cases.reverse()
+        self._open[-1:] = cases
+        self._treat()
+
+    def _treat(self) -> None:
+        """Bound open nodes from the last on, until one has to be split."""
+        while self._open:
+            node = self._open[-1]
+            if node.bound <= self._allowed(self.incumbent.value):
+                assert node.proof is not None
+                self._close(node, node.proof)
+                continue
+            ascent = Ascent(node.problem, node.multipliers, node.mu)
+            ascent.run(1)
+            self._cut(ascent, rounds=12, patience=2, steps=40)
+            if self._open and self._open[-1].branch == node.branch:
+                return
+
+
+def _most_open_pair(problem: Problem, point: Singles) -> tuple[int, int]:
+    """Return the undecided pair whose soft value is nearest to one half."""
+    distance = np.abs(point - 0.5)
+    distance[problem.apart] = np.inf
+    distance[np.tril_indices(len(distance))] = np.inf
+    first, second = np.unravel_index(np.argmin(distance), distance.shape)
+    return int(first), int(second)
