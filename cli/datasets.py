@@ -82,7 +82,7 @@ def _listed(data_dir: Path | None) -> dict[str, Any]:
     for name in DATASETS:
         source = DATASETS[name]()
         here, origin = source.origin(folder)
-        summary = (source.__doc__ or "").strip().splitlines()[0]
+        summary = (source.__doc__ or name).strip().splitlines()[0]
         document[name] = {
             "here": here,
             "origin": origin,

@@ -103,6 +103,11 @@ def federated_data(
         train_size = source.train_size
     sizes = _per_client(train_size, clients)
     domains = source.load(data_folder(data_dir))
+    if len({(images.n_classes, images.shape) for images in domains.values()}) != 1:
+        raise InvalidInputError(
+            f"all domains of {dataset} must have the same classes and one shape; ImageSet takes "
+            "the shape to bring the pictures to"
+        )
     name, _, layout = partition.partition(":")
     if name == "domains" and len(domains) == 1:
         raise InvalidInputError(

@@ -32,7 +32,8 @@ def read_npz(path: Path, n_classes: int) -> ImageSet:
     Images are [N, H, W] (grey) or [N, H, W, 3]. Nothing in the file is executed (no pickle).
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because numpy leaves the file open if it is no archive.
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
             x_train, y_train, x_test, y_test = (
                 archive[key] for key in ("x_train", "y_train", "x_test", "y_test")
             )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+from learners.data.rounding import whole_numbers
 
 Shares = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -116,10 +117,12 @@ def dirichlet(counts: Counts, n_clients: int, parameter: str, rng: np.random.Gen
     takes more of the label it has most of, from whoever holds most of it.
     """
     alpha = _positive("dirichlet", parameter, "0.1")
+    drawn = rng.dirichlet(np.full(n_clients, alpha), len(counts))
+    images = [whole_numbers(q * n, n) for q, n in zip(drawn, counts, strict=True)]
+    shares = _lift_the_smallest(np.stack(images, axis=1)) / np.maximum(counts, 1)
     # A share is never exactly zero: with a fixed train size, a client whose labels run out goes on
-    # with the others, and needs to know in which proportion.
-    shares = np.maximum(rng.dirichlet(np.full(n_clients, alpha), len(counts)).T, 1e-9)
-    return _lift_the_smallest(shares / shares.sum(axis=0), counts)
+    # with any other.
+    return np.maximum(shares, 1e-9)
 
 
 @PARTITIONS.register("quantity")
@@ -128,13 +131,13 @@ def quantity(counts: Counts, n_clients: int, parameter: str, rng: np.random.Gene
 
     .. math:: q_{\cdot c} = (q_1, \dots, q_n) \sim \operatorname{Dir}(\alpha, \dots, \alpha)
 
-    If the smallest would hold fewer than 10 images (or half an even share, if that is less), all
-    are moved towards the even split, just enough to help it.
+    All are moved towards the even split, just enough for the smallest to hold 10 images (or half
+    an even share, if that is less).
     """
     alpha = _positive("quantity", parameter, "0.5")
-    sizes = np.maximum(rng.dirichlet(np.full(n_clients, alpha)), 1e-9)
-    least = min(AIM_FOR, counts.sum() / (2 * n_clients)) / counts.sum()
-    sizes /= sizes.sum()
+    sizes = rng.dirichlet(np.full(n_clients, alpha))
+    # Every class is rounded by itself, which may cost a small client an image of each.
+    least = min((AIM_FOR + len(counts)) / max(1, counts.sum()), 1 / (2 * n_clients))
     even = 1 / n_clients
     if sizes.min() < least:
         sizes += (even - sizes) * (least - sizes.min()) / (even - sizes.min())
@@ -168,21 +171,21 @@ def _evenly(owned: NDArray[np.bool_]) -> Shares:
     return shares
 
 
-def _lift_the_smallest(shares: Shares, counts: Counts) -> Shares:
-    """Return shares under which no client expects fewer than the least number of images."""
-    n_clients = len(shares)
-    least = min(AIM_FOR, counts.sum() / (2 * n_clients))
-    images = shares * counts
-    for client in np.flatnonzero(images.sum(axis=1) < least):
+def _lift_the_smallest(images: Counts) -> Counts:
+    """Return images [clients, classes] moved so that no client has fewer than the least number."""
+    images = images.copy()
+    total = images.sum(axis=1)
+    least = min(AIM_FOR, int(total.sum()) // (2 * len(images)))
+    for client in np.flatnonzero(total < least):
         for label in np.argsort(-images[client], kind="stable"):
-            for donor in np.argsort(-images[:, label], kind="stable"):
-                missing = least - images[client].sum()
-                spare = min(images[donor, label], images[donor].sum() - least)
-                if missing <= 0 or spare <= 0 or donor == client:
-                    continue
-                moved = min(missing, spare)
+            while total[client] < least:
+                spare = np.minimum(images[:, label], total - least)
+                donor = int(spare.argmax())
+                if spare[donor] <= 0:
+                    break  # nobody can give more of this label: go on with the next
+                moved = min(least - total[client], spare[donor])
                 images[donor, label] -= moved
                 images[client, label] += moved
-            if images[client].sum() >= least:
-                break
-    return images / np.maximum(counts, 1)
+                total[donor] -= moved
+                total[client] += moved
+    return images

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError
 from learners.data.dataset import ImageSet
 from learners.data.partitions import Counts, Shares
+from learners.data.rounding import whole_numbers
 
 Indices = NDArray[np.int64]
 
@@ -111,10 +112,12 @@ def allocate(
             break
         ideal = weights / np.where(totals > 0, totals, 1) * missing[:, None]
         sought = np.stack(
-            [_round_to(row, total) for row, total in zip(ideal, missing, strict=True)]
+            [whole_numbers(row, total) for row, total in zip(ideal, missing, strict=True)]
         )
         for c in np.flatnonzero(sought.sum(axis=0) > left):
-            sought[:, c] = _round_to(sought[:, c] * (left[c] / sought[:, c].sum()), left[c], ties)
+            sought[:, c] = whole_numbers(
+                sought[:, c] * (left[c] / sought[:, c].sum()), left[c], ties
+            )
         counts += sought
     if (counts.sum(axis=1) < sizes).any():
         counts += _swaps_that_fill(sizes, proportions > 0, supply, counts)
@@ -131,7 +134,7 @@ def _training_counts(
     if train_size is None:
         ties = [rng.permutation(len(shares)) for _ in supply]
         columns = [
-            _round_to(shares[:, c] * supply[c], supply[c] if shares[:, c].any() else 0, ties[c])
+            whole_numbers(shares[:, c] * supply[c], supply[c] if shares[:, c].any() else 0, ties[c])
             for c in range(len(supply))
         ]
         return np.stack(columns, axis=1)
@@ -179,18 +182,6 @@ def _at_least(counts: Counts, least: int, what: str, names: Sequence[str]) -> No
             f"{names[worst]} would get {found[worst]} {what} images and needs at least {least}: "
             f"{len(found)} clients are too many for this data set and partition"
         )
-
-
-def _round_to(amounts: Shares, total: int, ties: Counts | None = None) -> Counts:
-    """Return whole numbers that add up to `total`, by largest remainders."""
-    whole = np.floor(amounts + 1e-9).astype(np.int64)
-    rest = np.round(amounts - whole, 9)  # last bits differ between machines, the split must not
-    if ties is None:
-        ties = np.arange(len(amounts))
-    order = np.lexsort((ties, -rest))
-    order = order[amounts[order] > 0]
-    whole[order[: int(total) - int(whole.sum())]] += 1
-    return whole
 
 
 def _swaps_that_fill(

@@ -1,0 +1,86 @@
+"""Poison changes what it says and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.data.clients import FederatedData, federated_data
+from learners.data.poisoning import poison_of
+
+
+def ten_clients(*poison: str) -> FederatedData:
+    return federated_data("digits", clients=10, partition="iid", seed=3, poison=poison)
+
+
+CLEAN = ten_clients()
+
+
+def same(one, other) -> bool:
+    return torch.equal(one.images, other.images) and torch.equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("poison", ["wrong-labels:2,5", "swap-1-7:2,5", "noise:2,5"])
+def test_only_the_training_data_of_the_chosen_clients_changes(poison):
+    data = ten_clients(poison)
+    for number, (clean, client) in enumerate(zip(CLEAN.clients, data.clients, strict=True)):
+        assert client.poisoned == (number in (2, 5))
+        assert same(clean.train, client.train) != client.poisoned
+        assert same(clean.validation, client.validation)
+        assert same(clean.test, client.test)
+
+
+def test_every_wrong_label_is_wrong_and_all_wrong_ones_occur():
+    poisoned = ten_clients("wrong-labels:4").clients[4].train
+    clean = CLEAN.clients[4].train
+    assert (poisoned.labels != clean.labels).all()
+    assert poisoned.labels.unique().tolist() == list(range(10))
+    assert ((poisoned.labels - clean.labels) % 10).unique().tolist() == list(range(1, 10))
+    assert torch.equal(poisoned.images, clean.images)
+
+
+def test_swap_exchanges_two_labels_and_keeps_the_others():
+    poisoned = ten_clients("swap-1-7:0").clients[0].train
+    clean = CLEAN.clients[0].train
+    swap = {1: 7, 7: 1}
+    assert poisoned.labels.tolist() == [swap.get(label, label) for label in clean.labels.tolist()]
+    assert torch.equal(poisoned.images, clean.images)
+
+
+def test_noise_changes_pictures_within_their_range():
+    poisoned = ten_clients("noise:1").clients[1].train
+    clean = CLEAN.clients[1].train
+    assert torch.equal(poisoned.labels, clean.labels)
+    assert poisoned.images.min() >= -1
+    assert poisoned.images.max() <= 1
+    middle = clean.images.abs() < 0.2  # where clipping hides little of a noise of 1
+    assert 0.5 < (poisoned.images - clean.images)[middle].std() < 1
+
+
+def test_kinds_can_be_mixed_and_order_does_not_matter():
+    one = ten_clients("noise:1", "swap-1-7:2")
+    other = ten_clients("swap-1-7:2", "noise:1")
+    assert all(same(a.train, b.train) for a, b in zip(one.clients, other.clients, strict=True))
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        ["sugar:1"],
+        ["noise"],
+        ["noise:"],
+        ["noise:a"],
+        ["noise:1,,2"],
+        ["noise:-1"],
+        ["noise:10"],
+        ["swap-1-1:0"],
+        ["swap-1-10:0"],
+        ["swap-1:0"],
+        ["noise:1", "wrong-labels:1"],
+    ],
+)
+def test_wrong_poison_gets_one_sentence(poison):
+    with pytest.raises(InvalidInputError) as caught:
+        poison_of(poison, n_clients=10, n_classes=10)
+    assert "\n" not in str(caught.value)
