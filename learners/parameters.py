@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
+from learners.models.network import classifier_parameters
+
+Cut: TypeAlias = Literal["head", "dense"]
+"""Where features end and the classifier begins: see `classifier_parameters`."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,14 @@ class Layout:
         Shape of each tensor by its name, parameters first, then floating-point buffers.
     n_parameters
         Number of columns that are parameters; they come first.
+    classifiers
+        Names of the tensors of the classifier, by where it is cut off; the server knows the
+        network's parts without having the network. Empty for one that has no linear layer.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
     n_parameters: int
+    classifiers: Mapping[Cut, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, module: nn.Module) -> Layout:
@@ -47,7 +57,13 @@ class Layout:
             for name, buffer in module.named_buffers()
             if buffer.is_floating_point()
         }
-        return cls(parameters | buffers, sum(math.prod(shape) for shape in parameters.values()))
+        classifiers: dict[Cut, frozenset[str]] = {}
+        cuts: tuple[Cut, ...] = ("head", "dense")
+        for cut in cuts:
+            with suppress(InvalidInputError):  # said by `parts`, if anyone asks for this cut
+                classifiers[cut] = classifier_parameters(module, cut=cut)
+        size = sum(math.prod(shape) for shape in parameters.values())
+        return cls(parameters | buffers, size, classifiers)
 
     @cached_property
     def columns(self) -> dict[str, slice]:
@@ -73,6 +89,16 @@ class Layout:
             torch.arange(at.start, at.stop) for name, at in self.columns.items() if name in names
         ]
         return torch.cat(pieces) if pieces else torch.empty(0, dtype=torch.int64)
+
+    def parts(self, cut: Cut = "head") -> tuple[Tensor, Tensor]:
+        """Return the columns of the features and those of the classifier."""
+        names = self.classifiers.get(cut)
+        if names is None:
+            raise InvalidInputError(
+                f"this network cannot be cut into features and classifier at {cut!r}: cut at"
+                " 'head' it needs a linear layer, at 'dense' it must be a learners.models.Network"
+            )
+        return self.columns_of(self.shapes.keys() - names), self.columns_of(names)
 
     def parameters(self, rows: Tensor) -> Tensor:
         """Return the parameters of one row or many, without the buffers, as a view."""
