@@ -32,7 +32,7 @@ def blocking_coalition(
     undecided friends ends the branch.
     """
     n = len(payoff)
-    tiny = 1e-12 * max(1.0, np.abs(weight).max()) if len(weight) else 0.0
+    tiny = 1e-3 * tolerance  # what adding and taking back may leave of rounding
     state = np.zeros(n, np.int64)
     inside = np.zeros(n)  # synergies with members
     hope = np.zeros(n)  # positive synergies with undecided players

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from coalitions._subsets import coalition_sizes, sums_with_pair, sums_with_player
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
+from coalitions.estimator import Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, table_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
@@ -46,6 +47,8 @@ class PairEstimate:
         Name of the method that answered.
     reason
         Why this method was taken.
+    degrees_of_freedom
+        Of the standard errors: intervals are Student's.
     """
 
     values: FloatMatrix
@@ -53,6 +56,7 @@ class PairEstimate:
     evaluations: int
     method: str
     reason: str = ""
+    degrees_of_freedom: float = np.inf
 
 
 def interaction_indices(game: Game, index: Index = "shapley") -> FloatVector:
@@ -166,8 +170,8 @@ def pairwise_interactions(
         ``"exact"``: all 2^n coalitions, O(2^n) operations for all pairs together.
         ``"chains"`` (Shapley): in a random order of the players, two that follow each other meet
         a T of uniform size, so each order gives n − 1 joint contributions for 2 n − 2 evaluations.
-        Unbiased. Orders come in sets in which every pair meets equally often, ``budget / n²`` times
-        or so.
+        Unbiased. Orders come in rounds of n in which every pair meets twice; the standard errors
+        are those of the means over rounds.
         ``"msr"`` (Banzhaf): maximum sample reuse, the mean over sampled coalitions of
         :math:`4 ε_i ε_j v(S)` with :math:`ε = ±1` for in and out. Unbiased but for the mean value,
         which is subtracted first.
@@ -210,10 +214,17 @@ def pairwise_interactions(
         return PairEstimate(np.zeros((1, 1)), np.zeros((1, 1)), 0, method, "there is no pair")
     evaluator = Evaluator(game, budget)
     sample = {"chains": _chains, "msr": _maximum_sample_reuse, "regression": _regression}[method]
-    values, stderr = sample(evaluator, np.random.default_rng(seed))
-    np.fill_diagonal(values, 0.0)
-    np.fill_diagonal(stderr, 0.0)
-    return PairEstimate(values, stderr, evaluator.evaluations, method, reason)
+    sampled = sample(evaluator, np.random.default_rng(seed))
+    for matrix in (sampled.values, sampled.stderr):
+        np.fill_diagonal(matrix, 0.0)
+    return PairEstimate(
+        sampled.values,
+        sampled.stderr,
+        evaluator.evaluations,
+        method,
+        reason,
+        sampled.degrees_of_freedom,
+    )
 
 
 def pairs_of_table(table: FloatVector, index: Index) -> FloatMatrix:
@@ -311,17 +322,18 @@ def _cubes(
     return rows.reshape(-1, n_players), signs
 
 
-def _chains(game: Evaluator, rng: np.random.Generator) -> tuple[FloatMatrix, FloatMatrix]:
+def _chains(game: Evaluator, rng: np.random.Generator) -> Sampled:
     n = game.n_players
     # An order needs the prefixes of 1 … n − 1 players and the n − 1 prefixes of 2 … n players
     # without the last but one; ∅ and N are the same for all orders.
-    n_orders = (game.budget - 2) // (2 * n - 2)
-    if n_orders < n:
+    n_rounds = (game.budget - 2) // (n * (2 * n - 2))
+    if n_rounds < 2:
         raise BudgetError(
-            f"chains need {n * (2 * n - 2) + 2} evaluations or more for {n} players, not"
+            f"chains need {2 * n * (2 * n - 2) + 2} evaluations or more for {n} players, not"
             f" {game.budget}"
         )
-    order = _neighbourly_orders(n, n_orders, rng)
+    order = _neighbourly_orders(n, n_rounds, rng)
+    n_orders = len(order)
     rank = np.argsort(order, axis=1)
     prefixes = rank[:, None, :] < np.arange(n + 1)[:, None]  # [orders, n + 1, n]
     skipping = prefixes[:, 2:].copy()
@@ -329,20 +341,20 @@ def _chains(game: Evaluator, rng: np.random.Generator) -> tuple[FloatMatrix, Flo
     values = game(np.concatenate([prefixes.reshape(-1, n), skipping.reshape(-1, n)]))
     along = values[: n_orders * (n + 1)].reshape(n_orders, n + 1)
     beside = values[n_orders * (n + 1) :].reshape(n_orders, n - 1)
-    joint = (along[:, 2:] - along[:, 1:-1] - beside + along[:, :-2]).ravel()
-    i, j = order[:, :-1].ravel(), order[:, 1:].ravel()
-    cell = np.concatenate([i * n + j, j * n + i])  # every draw counts for both halves of the matrix
-    joint = np.tile(joint, 2)
-    count = np.bincount(cell, minlength=n * n)
-    count[:: n + 1] = 2  # the diagonal is set to zero by the caller
-    mean = np.bincount(cell, joint, n * n) / count
-    squares = np.bincount(cell, (joint - mean[cell]) ** 2, n * n)
-    stderr = np.sqrt(squares / (count - 1) / count)
-    return mean.reshape(n, n), stderr.reshape(n, n)
+    joint = (along[:, 2:] - along[:, 1:-1] - beside + along[:, :-2]).reshape(n_rounds, -1)
+    i = order[:, :-1].reshape(n_rounds, -1)
+    j = order[:, 1:].reshape(n_rounds, -1)
+    # The two draws of a pair in a round depend on each other, rounds do not: a round is one draw.
+    draws = np.zeros((n_rounds, n, n))
+    each = np.broadcast_to(np.arange(n_rounds)[:, None], i.shape)
+    np.add.at(draws, (each, i, j), joint / 2)
+    draws += draws.transpose(0, 2, 1)
+    stderr = draws.std(axis=0, ddof=1) / np.sqrt(n_rounds)
+    return Sampled(draws.mean(axis=0), stderr, n_rounds - 1)
 
 
-def _neighbourly_orders(n_players: int, n_orders: int, rng: np.random.Generator) -> IntMatrix:
-    """Return random orders, in each n of which every pair stands side by side exactly twice.
+def _neighbourly_orders(n_players: int, n_rounds: int, rng: np.random.Generator) -> IntMatrix:
+    """Return rounds of n random orders in which every pair stands side by side exactly twice.
 
     The zigzag 0, n−1, 1, n−2, … and its n rotations modulo n have that property (a construction
     of Walecki); renaming the players at random makes every single order uniform.
@@ -351,9 +363,8 @@ def _neighbourly_orders(n_players: int, n_orders: int, rng: np.random.Generator)
     zigzag[::2] = np.arange((n_players + 1) // 2)
     zigzag[1::2] = np.arange(n_players - 1, (n_players - 1) // 2, -1)
     rotations = (zigzag + np.arange(n_players)[:, None]) % n_players
-    n_rounds = -(-n_orders // n_players)
     names = rng.permuted(np.tile(np.arange(n_players), (n_rounds, 1)), axis=1)
-    return names[:, rotations].reshape(-1, n_players)[:n_orders]
+    return names[:, rotations].reshape(-1, n_players)
 
 
 def _fair_coalitions(budget: int, n_players: int, rng: np.random.Generator) -> BoolMatrix:
@@ -363,9 +374,7 @@ def _fair_coalitions(budget: int, n_players: int, rng: np.random.Generator) -> B
     return rng.permuted(column.repeat(n_players, axis=1), axis=0)
 
 
-def _maximum_sample_reuse(
-    game: Evaluator, rng: np.random.Generator
-) -> tuple[FloatMatrix, FloatMatrix]:
+def _maximum_sample_reuse(game: Evaluator, rng: np.random.Generator) -> Sampled:
     if game.budget < 8:
         raise BudgetError(f"msr needs a budget of at least 8 evaluations, not {game.budget}")
     coalitions = _fair_coalitions(game.budget, game.n_players, rng)
@@ -377,10 +386,10 @@ def _maximum_sample_reuse(
     # (4 ε_i ε_j v)² does not depend on the pair: only the mean that is subtracted does.
     square = 16 * float(centred @ centred) / m
     stderr = np.sqrt(np.maximum(0.0, square - mean**2) / (m - 1))
-    return mean, stderr
+    return Sampled(mean, stderr, m - 1)
 
 
-def _regression(game: Evaluator, rng: np.random.Generator) -> tuple[FloatMatrix, FloatMatrix]:
+def _regression(game: Evaluator, rng: np.random.Generator) -> Sampled:
     n = game.n_players
     n_coefficients = _n_coefficients(n)
     if game.budget < n_coefficients + 2:
@@ -409,4 +418,4 @@ def _regression(game: Evaluator, rng: np.random.Generator) -> tuple[FloatMatrix,
     mean, stderr = np.zeros((n, n)), np.zeros((n, n))
     mean[i, j] = mean[j, i] = 4 * coefficients[1 + n :]
     stderr[i, j] = stderr[j, i] = 4 * np.sqrt(np.maximum(0.0, variance[1 + n :]))
-    return mean, stderr
+    return Sampled(mean, stderr, freedom)

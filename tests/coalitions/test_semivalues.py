@@ -56,9 +56,7 @@ def test_banzhaf_and_shapley_are_semivalues(table):
     np.testing.assert_allclose(
         semivalue(game, np.full(n, 1 / n)).values, shapley(game).values, atol=1e-10
     )
-    np.testing.assert_allclose(
-        beta_shapley(game, 1, 1).values, shapley(game).values, atol=1e-10
-    )
+    np.testing.assert_allclose(beta_shapley(game, 1, 1).values, shapley(game).values, atol=1e-10)
 
 
 def test_beta_shapley_looks_at_small_coalitions_if_alpha_is_large():
@@ -114,9 +112,7 @@ def test_a_large_constant_does_not_wash_the_values_out(rng):
 def test_closed_form_on_graphs_is_that_of_the_table(graph):
     game = graph.game()
     n = game.n_players
-    np.testing.assert_allclose(
-        banzhaf(game).values, banzhaf(TableGame.of(game)).values, atol=1e-10
-    )
+    np.testing.assert_allclose(banzhaf(game).values, banzhaf(TableGame.of(game)).values, atol=1e-10)
     sizes = some_sizes(n)
     np.testing.assert_allclose(
         semivalue(game, sizes).values, by_definition(TableGame.of(game).table, sizes), atol=1e-10
@@ -170,9 +166,7 @@ def test_sampled_values_are_right_on_average_and_their_errors_honest(sample, kin
     values = np.array([run.values for run in runs])
     error_of_mean = values.std(axis=0, ddof=1) / np.sqrt(len(runs))
     assert (np.abs(values.mean(axis=0) - truth) < 4 * error_of_mean).all()
-    covered = np.mean(
-        [(run.interval()[0] <= truth) & (truth <= run.interval()[1]) for run in runs]
-    )
+    covered = np.mean([(run.interval()[0] <= truth) & (truth <= run.interval()[1]) for run in runs])
     assert 0.90 <= covered <= 0.995
 
 
