@@ -17,6 +17,16 @@ EXACT_PLAYERS = 16
 BUDGET_PER_PLAYER = 100
 """Default budget of larger games, for each player."""
 
+PROCESS_BUDGET = 50_000
+"""Up to this budget a Gaussian process, which stops at 10 002 evaluations, has the least error.
+
+Measured by ``benchmarks/shapley.py --large``: least squares with 50 000 evaluations is where it is
+overtaken on the first of the games.
+"""
+
+REGRESSION_PLAYERS = 1000
+"""Up to this many players a least-squares fit takes seconds at most."""
+
 FIRST_SHARE = 16
 """With a target error, the first look is after a 16th of the budget, and then at each doubling."""
 
@@ -137,7 +147,19 @@ def choose(game: Game, budget: int) -> Choice:
         return Choice("exact", f"the game has its table of 2^{n} values")
     if n < 63 and 1 << n <= budget:
         return Choice("exact", f"all 2^{n} = {1 << n} coalitions fit in the budget of {budget}")
-    return Choice("permutation", "the budget does not cover all coalitions")
+    if budget <= PROCESS_BUDGET:
+        return Choice(
+            "gaussian-process",
+            f"smallest measured error up to {PROCESS_BUDGET} evaluations; the budget is {budget}",
+        )
+    if n <= REGRESSION_PLAYERS:
+        return Choice(
+            "leverage", f"smallest measured error for {budget} evaluations, over {PROCESS_BUDGET}"
+        )
+    return Choice(
+        "antithetic",
+        f"least squares would take too long for {n} players, over {REGRESSION_PLAYERS}",
+    )
 
 
 def _checked_players(game: Game) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError
 from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector
+from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
 from coalitions.sampling.pairs import most_pairs, random_pairs
 
 JITTER = 1e-9
@@ -125,7 +125,7 @@ class _Data(NamedTuple):
     """Coalitions as signs [m, n], their sizes, distances and odd values."""
 
     signs: FloatMatrix
-    sizes: NDArray[np.int64]
+    sizes: IntVector
     distances: NDArray[np.int64]
     odd: FloatVector
 
@@ -135,7 +135,7 @@ class _Data(NamedTuple):
         distances = np.rint((rows.shape[1] - signs @ signs.T) / 2).astype(np.int64)
         return cls(signs, rows.sum(axis=1), distances, odd)
 
-    def part(self, chosen: NDArray[np.int64]) -> _Data:
+    def part(self, chosen: IntVector) -> _Data:
         return _Data(
             self.signs[chosen],
             self.sizes[chosen],
@@ -144,18 +144,18 @@ class _Data(NamedTuple):
         )
 
 
-def _by_size(n: int, length: float) -> FloatMatrix:
-    """Return the covariance of the part that depends on the size alone, [n+1, n+1]."""
-    s = np.arange(n + 1)
-    near = np.exp(-np.abs(s[:, None] - s) / length)
-    result: FloatMatrix = near - near[:, ::-1]
+def _by_size(n: int, s: IntVector, t: IntVector, length: float) -> FloatMatrix:
+    """Return the covariance of the part that depends on the size alone, for all sizes s and t."""
+    gap = np.abs(s[:, None] - t)
+    mirrored = np.abs(n - s[:, None] - t)
+    result: FloatMatrix = np.exp(-gap / length) - np.exp(-mirrored / length)
     return result
 
 
-def _bend(n: int, length: float) -> FloatMatrix:
-    """Return how the linear game of one size goes with that of another, [n+1, n+1]."""
-    s = np.minimum(np.arange(n + 1), np.arange(n, -1, -1))
-    result: FloatMatrix = np.exp(-np.abs(s[:, None] - s) / length)
+def _bend(n: int, s: IntVector, t: IntVector, length: float) -> FloatMatrix:
+    """Return how the linear game of size s goes with that of size t, for all of them."""
+    gap = np.abs(np.minimum(s, n - s)[:, None] - np.minimum(t, n - t))
+    result: FloatMatrix = np.exp(-gap / length)
     return result
 
 
@@ -168,9 +168,10 @@ def _factor(parameters: _Parameters, data: _Data) -> FloatMatrix:
     a, rho, noise, c, b, length = parameters
     straight = (n - 2 * h) / n
     matrix = (a * straight + (rho**h - rho ** (n - h)) / (1 - rho**n))[data.distances]
-    pair = data.sizes[:, None], data.sizes
-    matrix += (c * _by_size(n, length))[pair]
-    matrix += straight[data.distances] * (b * _bend(n, length))[pair]
+    s, place = np.unique(data.sizes, return_inverse=True)
+    pair = place[:, None], place
+    matrix += (c * _by_size(n, s, s, length))[pair]
+    matrix += straight[data.distances] * (b * _bend(n, s, s, length))[pair]
     # The first observation is what the values must sum to, so it has no noise.
     matrix.flat[:: len(matrix) + 1] += noise + JITTER * parameters.variance
     matrix[0, 0] -= noise
@@ -255,10 +256,10 @@ def _shares(parameters: _Parameters, n: int) -> tuple[FloatVector, FloatVector, 
     gain[1:-1] = (1 - rho) / (1 - rho**n) * (areas @ inside)
     member = (gain[:-1] + gain[1:]) / 2 + 2 * a / n
     everyone = (gain[:-1] - gain[1:]) / 2
-    bend = b * _bend(n, length)
+    bend = b * _bend(n, t, t, length)
     tilt = (2 * t[:n] / (n - 1) - 1)[:, None]
     member += ((1 - tilt) * bend[1:] + (1 + tilt) * bend[:-1]).sum(axis=0) / n**2
     everyone += (tilt * (2 * t - n) * (bend[1:] - bend[:-1])).sum(axis=0) / n**2
-    everyone += 2 * c * _by_size(n, length)[n] / n
+    everyone += 2 * c * _by_size(n, t[n:], t, length)[0] / n
     variance = (member[1:] + everyone[1:] + member[:-1] - everyone[:-1]).sum() / n
     return member, everyone, float(variance)
