@@ -10,27 +10,34 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from coalitions.errors import InvalidInputError
+from coalitions.game import IntVector
 
 FORMAT = "coalition-certificate"
 VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
-    """Multipliers, in units of 2^−bits of an integer weight, for some of a part's rows."""
+    """Multipliers, in units of 2^−bits of an integer weight, for some of a part's inequalities.
+
+    `rows` are numbers of inequalities: first the triangles of the part, then its cuts.
+    """
 
     bits: int
-    rows: tuple[int, ...]
-    values: tuple[int, ...]
+    rows: IntVector
+    values: IntVector
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Branch:
     """A node of the tree: what its stages prove, and then, if need be, two cases.
 
@@ -50,7 +57,7 @@ class Branch:
     apart: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """The proof for one component of a graph.
 
@@ -67,8 +74,10 @@ class Part:
     merges
         Pairs of nodes that some best structure has together, each by the rule that
         `solvers.reductions` states, in the order in which they were merged.
-    rows
-        2-partition inequalities: the centre, then the other nodes.
+    triangles
+        Triangle inequalities [t, 3]: the centre, then the two other nodes.
+    cuts
+        2-partition inequalities [k, width]: the centre, the other nodes, then −1.
     tree
         Branches, the root first, each before its cases.
     """
@@ -78,11 +87,12 @@ class Part:
     value: int
     bound: int
     merges: tuple[tuple[int, int], ...] = ()
-    rows: tuple[tuple[int, ...], ...] = ()
+    triangles: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    cuts: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 1), np.int64))
     tree: tuple[Branch, ...] = (Branch(),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """A proof that no structure of a graph is worth more than a bound.
 
@@ -91,7 +101,7 @@ class Certificate:
     n_players
         Number of players of the graph.
     parts
-        Proofs of the components of the positive edges. Players in no part are alone.
+        Proofs of the components of the positive edges. Nodes in no part are alone.
     must_link, cannot_link
         Pairs of players that the structures under comparison have together, or apart.
     """
@@ -165,7 +175,7 @@ class Certificate:
                 tuple(_pair(pair) for pair in document["must_link"]),
                 tuple(_pair(pair) for pair in document["cannot_link"]),
             )
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInputError(f"the certificate is damaged: {error!r}") from None
 
     def write(self, path: str | Path) -> None:
@@ -194,7 +204,8 @@ def _part_to_json(part: Part) -> dict[str, Any]:
         "value": part.value,
         "bound": part.bound,
         "merges": [list(pair) for pair in part.merges],
-        "rows": [list(row) for row in part.rows],
+        "triangles": part.triangles.tolist(),
+        "cuts": [[node for node in cut if node >= 0] for cut in part.cuts.tolist()],
         "tree": [_branch_to_json(branch) for branch in part.tree],
     }
 
@@ -202,7 +213,7 @@ def _part_to_json(part: Part) -> dict[str, Any]:
 def _branch_to_json(branch: Branch) -> dict[str, Any]:
     document: dict[str, Any] = {
         "stages": [
-            {"bits": stage.bits, "rows": list(stage.rows), "values": list(stage.values)}
+            {"bits": stage.bits, "rows": stage.rows.tolist(), "values": stage.values.tolist()}
             for stage in branch.stages
         ]
     }
@@ -223,14 +234,15 @@ def _part_from_json(document: dict[str, Any]) -> Part:
         value=_whole(document["value"]),
         bound=_whole(document["bound"]),
         merges=tuple(_pair(pair) for pair in document["merges"]),
-        rows=tuple(_wholes(row) for row in document["rows"]),
+        triangles=_rectangle(document["triangles"]),
+        cuts=_rectangle(document["cuts"]),
         tree=tuple(_branch_from_json(branch) for branch in document["tree"]),
     )
 
 
 def _branch_from_json(document: dict[str, Any]) -> Branch:
     stages = tuple(
-        Stage(_whole(stage["bits"]), _wholes(stage["rows"]), _wholes(stage["values"]))
+        Stage(_whole(stage["bits"]), _vector(stage["rows"]), _vector(stage["values"]))
         for stage in document["stages"]
     )
     if "pair" not in document:
@@ -248,6 +260,20 @@ def _whole(number: Any) -> int:  # noqa: ANN401 (whatever a file holds)
 
 def _wholes(numbers: Sequence[Any]) -> tuple[int, ...]:
     return tuple(_whole(number) for number in numbers)
+
+
+def _vector(numbers: Any) -> IntVector:  # noqa: ANN401 (whatever a file holds)
+    vector = np.array(_wholes(numbers), object)
+    if len(vector) and max(abs(vector)) >= 1 << 62:
+        raise ValueError("a multiplier is too large")
+    return vector.astype(np.int64)
+
+
+def _rectangle(rows: Any) -> NDArray[np.int64]:  # noqa: ANN401 (whatever a file holds)
+    """Return rows of different lengths as a matrix, filled up with −1."""
+    width = max(map(len, rows), default=3)
+    filled = [[*_wholes(row), *[-1] * (width - len(row))] for row in rows]
+    return np.array(filled, np.int64).reshape(-1, width)
 
 
 def _pair(numbers: Sequence[Any]) -> tuple[int, int]:

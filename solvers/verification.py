@@ -225,11 +225,7 @@ class _Proof:
     def check(self) -> None:
         """Walk through the tree; refuse it if a leaf stays open."""
         n, tree = len(self.weights), self.part.tree
-        for row in self.part.rows:
-            _check(
-                len(row) >= 3 and len(set(row)) == len(row) and all(0 <= p < n for p in row),
-                f"{self.name} has an inequality that is none: {list(row)}",
-            )
+        self._check_rows()
         _check(tree, f"{self.name} has no tree")
         groups = self._after_merges()
         open_branches: list[tuple[int, Any, Any]] = [(0, groups, np.zeros((n, n), np.bool_))]
@@ -242,6 +238,25 @@ class _Proof:
             groups, apart = state
             _check(branch.pair is not None, f"{self.name} leaves branch {index} open")
             open_branches += self._cases(index, branch, groups, apart)
+
+    def _check_rows(self) -> None:
+        """Refuse anything that is not a 2-partition inequality of the nodes."""
+        n, triangles, cuts = len(self.weights), self.part.triangles, self.part.cuts
+        _check(
+            triangles.ndim == 2
+            and triangles.shape[1] == 3
+            and bool(((triangles >= 0) & (triangles < n)).all())
+            and not (triangles[:, [0, 0, 1]] == triangles[:, [1, 2, 2]]).any(),
+            f"{self.name} has a triangle that is none",
+        )
+        for cut in cuts.tolist():
+            nodes = [node for node in cut if node != -1]
+            _check(
+                cut[: len(nodes)] == nodes
+                and len(set(nodes)) == len(nodes) >= 2
+                and all(0 <= node < n for node in nodes),
+                f"{self.name} has a cut that is none: {nodes}",
+            )
 
     def _after_merges(self) -> Any:  # noqa: ANN401 (int[n])
         """Return the group of each node after the mergers, each of which must obey a rule."""
@@ -276,35 +291,35 @@ class _Proof:
     def _reduced(self, stage: Stage) -> tuple[int, int, Any]:
         """Return Σy, the scale and the reduced weights above and below the diagonal."""
         _check(0 <= stage.bits <= 64, f"{self.name} has a stage with {stage.bits} bits")
+        part, rows, values = self.part, stage.rows, stage.values
         _check(
-            len(stage.rows) == len(stage.values)
-            and all(0 <= row < len(self.part.rows) for row in stage.rows)
-            and all(y >= 0 for y in stage.values),
+            len(rows) == len(values)
+            and bool((rows >= 0).all())
+            and bool((rows < len(part.triangles) + len(part.cuts)).all())
+            and bool((values >= 0).all()),
             f"{self.name} has a stage with wrong rows or negative multipliers",
         )
         scale = 1 << stage.bits
-        rows = [self.part.rows[row] for row in stage.rows]
-        heaviest = sum(
-            y * len(row) * len(row) for y, row in zip(stage.values, rows, strict=True)
-        ) + scale * int(np.abs(self.weights).sum())
+        total = sum(values.tolist())
+        longest = max(3, part.cuts.shape[1])
+        heaviest = total * longest * longest + scale * int(np.abs(self.weights).sum())
         kind: Any = np.int64 if heaviest < SAFE else object
         reduced = self.weights.astype(kind) * scale
-        triangles = [(row, y) for row, y in zip(rows, stage.values, strict=True) if len(row) == 3]
-        if triangles:
-            c, i, k = np.array([row for row, _ in triangles]).T
-            y = np.array([y for _, y in triangles], kind)
-            for one, two, sign in ((c, i, -1), (c, k, -1), (i, k, 1)):
-                np.add.at(reduced, (one, two), sign * y)
-                np.add.at(reduced, (two, one), sign * y)
-        for row, multiplier in zip(rows, stage.values, strict=True):
-            if len(row) > 3:
-                outer = np.array(row[1:])
-                block = reduced[np.ix_(outer, outer)] + multiplier
-                np.fill_diagonal(block, 0)
-                reduced[np.ix_(outer, outer)] = block
-                reduced[row[0], outer] -= multiplier
-                reduced[outer, row[0]] -= multiplier
-        return sum(stage.values), scale, reduced
+        y = values.astype(kind)
+        is_triangle = rows < len(part.triangles)
+        c, i, k = part.triangles[rows[is_triangle]].T
+        for one, two, sign in ((c, i, -1), (c, k, -1), (i, k, 1)):
+            np.add.at(reduced, (one, two), sign * y[is_triangle])
+            np.add.at(reduced, (two, one), sign * y[is_triangle])
+        cuts, y = part.cuts[rows[~is_triangle] - len(part.triangles)], y[~is_triangle]
+        for p in range(cuts.shape[1]):
+            for q in range(p):
+                there = cuts[:, p] >= 0
+                one, two, by = cuts[there, p], cuts[there, q], y[there]
+                by = -by if q == 0 else by
+                np.add.at(reduced, (one, two), by)
+                np.add.at(reduced, (two, one), by)
+        return total, scale, reduced
 
     def _decided(
         self,

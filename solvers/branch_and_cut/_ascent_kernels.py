@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from coalitions.game import IntVector
+from solvers.branch_and_cut.problem import IntMatrix
 
 Singles = NDArray[np.float32]
 Smalls = NDArray[np.int32]
@@ -210,20 +211,23 @@ def triangle_pairs(keys: IntVector, m: int) -> tuple[Smalls, Smalls]:
 
 
 @njit(cache=True)
-def cut_pairs(pointer: IntVector, members: IntVector, m: int) -> tuple[IntVector, Smalls, Singles]:
+def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
     """Return a pointer, the pairs of each cut, and their signs: +1 at the centre, −1 elsewhere."""
-    ends = np.zeros(len(pointer), np.int64)
-    for k in range(len(pointer) - 1):
-        length = pointer[k + 1] - pointer[k]
-        ends[k + 1] = ends[k] + length * (length - 1) // 2
-    pairs = np.empty(ends[-1], np.int32)
-    signs = np.empty(ends[-1], np.float32)
+    pointer = np.zeros(len(cuts) + 1, np.int64)
+    for k in range(len(cuts)):
+        length = 0
+        while length < cuts.shape[1] and cuts[k, length] >= 0:
+            length += 1
+        pointer[k + 1] = pointer[k] + length * (length - 1) // 2
+    pairs = np.empty(pointer[-1], np.int32)
+    signs = np.empty(pointer[-1], np.float32)
     at = 0
-    for k in range(len(pointer) - 1):
-        for p in range(pointer[k], pointer[k + 1]):
-            for q in range(p + 1, pointer[k + 1]):
-                i, j = members[p], members[q]
-                pairs[at] = min(i, j) * m + max(i, j)
-                signs[at] = 1.0 if p == pointer[k] else -1.0
-                at += 1
-    return ends, pairs, signs
+    for k in range(len(cuts)):
+        for p in range(cuts.shape[1]):
+            for q in range(p):
+                if cuts[k, p] >= 0:
+                    i, j = cuts[k, q], cuts[k, p]
+                    pairs[at] = min(i, j) * m + max(i, j)
+                    signs[at] = 1.0 if q == 0 else -1.0
+                    at += 1
+    return pointer, pairs, signs

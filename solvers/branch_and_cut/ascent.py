@@ -18,8 +18,8 @@ from solvers.branch_and_cut._ascent_kernels import (
     triangle_pairs,
     violated_triangles,
 )
-from solvers.branch_and_cut.multipliers import Multipliers, packed
-from solvers.branch_and_cut.problem import Problem
+from solvers.branch_and_cut.multipliers import Multipliers, row_keys
+from solvers.branch_and_cut.problem import IntMatrix, Problem
 
 BOLDNESS = 2.0
 """Steps are this much longer than the smoothness of the dual guarantees; restarts catch errors."""
@@ -56,7 +56,8 @@ class Ascent:
         self._y = (multipliers.triangle_values[order] / self.scale).astype(np.float32)
         self._previous_y = self._y.copy()
         self._idle = np.zeros(len(self._y), np.int16)
-        self._cuts = dict.fromkeys(multipliers.cuts)
+        self._cuts = multipliers.cuts
+        self._cut_keys = row_keys(self._cuts)
         self._cut_y = (multipliers.cut_values / self.scale).astype(np.float32)
         self._previous_cut_y = self._cut_y.copy()
         self._cut_idle = np.zeros(len(self._cut_y), np.int64)
@@ -91,13 +92,10 @@ class Ascent:
         keys = self._keys[used]
         triangles = np.stack([keys // (m * m), keys // m % m, keys % m], axis=1)
         cuts_used = np.flatnonzero(self._cut_y)
-        rows = list(self._cuts)
-        pointer, members = packed([rows[k] for k in cuts_used])
         return Multipliers(
             triangles,
             self._y[used].astype(np.float64) * self.scale,
-            pointer,
-            members,
+            self._cuts[cuts_used],
             self._cut_y[cuts_used].astype(np.float64) * self.scale,
         )
 
@@ -137,15 +135,15 @@ class Ascent:
         self._index()
         return len(keys)
 
-    def update_cuts(self, cuts: list[tuple[int, ...]], patience: int) -> None:
+    def update_cuts(self, cuts: IntMatrix, patience: int) -> None:
         """Take in cuts, and let go of those that were idle for `patience` rounds."""
         self._cut_idle = np.where(self._cut_y > 0.0, 0, self._cut_idle + 1)
         keep = self._cut_idle < patience
-        kept = [row for row, stays in zip(self._cuts, keep, strict=True) if stays]
-        self._cuts = dict.fromkeys(kept)
-        new = [row for row in cuts if row not in self._cuts]
-        self._cuts.update(dict.fromkeys(new))
-        none = np.zeros(len(new), np.float32)
+        keys = row_keys(cuts)
+        new = ~np.isin(keys, self._cut_keys[keep])
+        self._cuts = np.concatenate([self._cuts[keep], cuts[new]])
+        self._cut_keys = np.concatenate([self._cut_keys[keep], keys[new]])
+        none = np.zeros(np.count_nonzero(new), np.float32)
         self._cut_y = np.concatenate([self._cut_y[keep], none])
         self._previous_cut_y = np.concatenate([self._previous_cut_y[keep], none])
         self._cut_idle = np.concatenate([self._cut_idle[keep], none.astype(np.int64)])
@@ -164,8 +162,7 @@ class Ascent:
         """
         m = self.problem.n_groups
         self._pairs, degree = triangle_pairs(self._keys, m)
-        pointer, members = packed(list(self._cuts))
-        self._cut_pointer, self._cut_pairs, self._signs = cut_pairs(pointer, members, m)
+        self._cut_pointer, self._cut_pairs, self._signs = cut_pairs(self._cuts, m)
         degree += np.bincount(self._cut_pairs, minlength=m * m).astype(np.int32)
         crowd = degree[self._pairs].sum(axis=1)
         self._steps = (4.0 * BOLDNESS / np.maximum(crowd, 1)).astype(np.float32)

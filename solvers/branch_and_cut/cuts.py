@@ -7,18 +7,16 @@ import math
 import numpy as np
 from numba import njit
 
-from coalitions.game import FloatVector, IntVector
+from coalitions.game import FloatVector
 from solvers.branch_and_cut._ascent_kernels import Singles
+from solvers.branch_and_cut.multipliers import LONGEST, row_keys
+from solvers.branch_and_cut.problem import IntMatrix
 from solvers.heuristics._random import RandomState, below, uniform
-
-LONGEST = 12
-"""Most players on the many-side of a cut."""
-
 
 def violated_cuts(
     x: Singles, *, violation: float, starts: int, at_most: int, state: RandomState
-) -> list[tuple[int, ...]]:
-    """Return violated cuts, centre first, those furthest from the point first.
+) -> IntMatrix:
+    """Return violated cuts [k, 1 + LONGEST] as in `Multipliers`, the most violated first.
 
     Parameters
     ----------
@@ -34,19 +32,15 @@ def violated_cuts(
         Source of randomness.
     """
     rows, depths = _grow_cuts(x, violation, starts, state)
-    found: dict[tuple[int, ...], None] = {}
-    for which in np.argsort(-depths, kind="stable"):
-        row = rows[which]
-        found[(int(row[0]), *sorted(row[1:][row[1:] >= 0].tolist()))] = None
-        if len(found) == at_most:
-            break
-    return list(found)
+    rows = rows[np.argsort(-depths, kind="stable")]
+    first = np.unique(row_keys(rows), return_index=True)[1]
+    return rows[np.sort(first)[:at_most]]
 
 
 @njit(cache=True)
 def _grow_cuts(
     x: Singles, violation: float, starts: int, state: RandomState
-) -> tuple[IntVector, FloatVector]:
+) -> tuple[IntMatrix, FloatVector]:
     """Grow a set T for each centre: always add whoever raises the left-hand side most.
 
     A depth is the distance of the point to the hyperplane of the cut.
@@ -98,6 +92,7 @@ def _grow_cuts(
                     gain[p] -= x[new, near[p]]
             if length >= 3 and left > 1.0 + violation:
                 depths[found] = (left - 1.0) / math.sqrt(length * (length + 1) / 2.0)
+                rows[found, 1 : length + 1].sort()
                 found += 1
             else:
                 rows[found] = -1

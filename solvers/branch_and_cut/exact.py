@@ -47,6 +47,11 @@ class ExactBound:
     reduced: IntMatrix
 
     @property
+    def level(self) -> float:
+        """U in units of a weight, rounded."""
+        return float(self.scaled) / 2.0**self.bits
+
+    @property
     def bound(self) -> int:
         """The largest whole number that is not above U."""
         return self.scaled >> self.bits
@@ -56,8 +61,7 @@ def exact_bound(problem: Problem, multipliers: Multipliers) -> ExactBound:
     """Return the bound that the multipliers prove, after rounding them to integers."""
     heaviest = float(np.abs(problem.weights).sum(dtype=np.float64)) + abs(problem.inside)
     heaviest += 3.0 * float(multipliers.triangle_values.sum())
-    lengths = np.diff(multipliers.pointer)
-    heaviest += float(multipliers.cut_values @ (lengths * lengths))
+    heaviest += multipliers.cuts.shape[1] ** 2 * float(multipliers.cut_values.sum())
     bits = MAX_BITS
     while bits and heaviest * 2.0**bits >= HEADROOM:
         bits -= 1
@@ -68,8 +72,7 @@ def exact_bound(problem: Problem, multipliers: Multipliers) -> ExactBound:
         reduced,
         multipliers.triangles,
         triangle_values,
-        multipliers.pointer,
-        multipliers.members,
+        multipliers.cuts,
         cut_values,
     )
     total += _positive_part(reduced, problem.apart)
@@ -86,8 +89,7 @@ def _subtract_rows(
     reduced: IntMatrix,
     triangles: IntMatrix,
     triangle_values: IntVector,
-    pointer: IntVector,
-    members: IntVector,
+    cuts: IntMatrix,
     cut_values: IntVector,
 ) -> np.int64:
     """Subtract Aᵀy above the diagonal and return Σy."""
@@ -105,14 +107,14 @@ def _subtract_rows(
         y = cut_values[row]
         if y == 0:
             continue
-        start, end = pointer[row], pointer[row + 1]
-        c = members[start]
-        for p in range(start + 1, end):
-            t = members[p]
+        c = cuts[row, 0]
+        for p in range(1, cuts.shape[1]):
+            t = cuts[row, p]
+            if t < 0:
+                break
             reduced[min(c, t), max(c, t)] -= y
-            for q in range(p + 1, end):
-                other = members[q]
-                reduced[min(t, other), max(t, other)] += y
+            for q in range(1, p):
+                reduced[cuts[row, q], t] += y  # T is in ascending order
         total += y
     return total
 

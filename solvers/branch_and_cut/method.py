@@ -98,14 +98,15 @@ class BranchAndCut(Solver):
             tree.run()
         except (TimeIsUp, KeyboardInterrupt):
             tree.finish()
-        rows, branches = tree.record.written()
+        triangles, cuts, branches = tree.record.written()
         part = Part(
             nodes=tuple((player,) for player in range(n)),
             unit=scaled.unit,
             value=incumbent.value,
             bound=tree.bound,
             merges=tuple(rules),
-            rows=rows,
+            triangles=triangles,
+            cuts=cuts,
             tree=branches,
         )
         return Answer(

@@ -11,13 +11,16 @@ if c is with both, they are with each other.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from coalitions.game import FloatVector, IntVector
 from solvers.branch_and_cut.problem import IntMatrix
+
+
+LONGEST = 12
+"""Most groups in the set T of a cut."""
 
 
 @dataclass(frozen=True)
@@ -30,63 +33,62 @@ class Multipliers:
         Centre and the two other groups, the smaller first [t, 3].
     triangle_values
         Their multipliers [t].
-    pointer, members
-        Cut number k has the groups members[pointer[k]:pointer[k + 1]], its centre first.
+    cuts
+        Centre and T in ascending order, filled up with −1 [k, 1 + LONGEST].
     cut_values
-        The multipliers of the cuts.
+        Their multipliers [k].
     """
 
     triangles: IntMatrix
     triangle_values: FloatVector
-    pointer: IntVector
-    members: IntVector
+    cuts: IntMatrix
     cut_values: FloatVector
 
     @classmethod
     def none(cls) -> Multipliers:
         """Return no multipliers at all."""
         return cls(
-            np.empty((0, 3), np.int64),
-            np.empty(0),
-            np.zeros(1, np.int64),
-            np.empty(0, np.int64),
-            np.empty(0),
+            np.empty((0, 3), np.int64), np.empty(0), np.empty((0, 1 + LONGEST), np.int64), np.empty(0)
         )
-
-    @property
-    def cuts(self) -> list[tuple[int, ...]]:
-        """The cuts, centre first."""
-        ends = self.pointer.tolist()
-        members = self.members.tolist()
-        return [tuple(members[a:b]) for a, b in itertools.pairwise(ends)]
 
     def mapped(self, merge: IntVector) -> Multipliers:
         """Return the multipliers after each group g became part of group merge[g].
 
-        An inequality two of whose groups meet says nothing new and is left out.
+        Groups of T that meet count once; an inequality that becomes trivial is left out.
         """
+        m = int(merge.max()) + 1
         t = merge[self.triangles]
         low, high = np.minimum(t[:, 1], t[:, 2]), np.maximum(t[:, 1], t[:, 2])
         proper = (t[:, 0] != low) & (t[:, 0] != high) & (low != high)
-        m = int(merge.max()) + 1
         keys = ((t[:, 0] * m + low) * m + high)[proper]
-        keys, where = np.unique(keys, return_inverse=True)
-        values = np.bincount(where, self.triangle_values[proper], len(keys)).astype(np.float64)
+        keys, values = _summed(keys, self.triangle_values[proper])
         triangles = np.stack([keys // (m * m), keys // m % m, keys % m], axis=1)
-        sums: dict[tuple[int, ...], float] = {}
-        new_number = merge.tolist()
-        for cut, value in zip(self.cuts, self.cut_values.tolist(), strict=True):
-            image = [new_number[g] for g in cut]
-            if len(set(image)) == len(image):
-                row = (image[0], *sorted(image[1:]))
-                sums[row] = sums.get(row, 0.0) + value
-        pointer, members = packed(list(sums))
-        return Multipliers(triangles, values, pointer, members, np.array(list(sums.values())))
+
+        cuts = np.where(self.cuts >= 0, merge[self.cuts], np.iinfo(np.int64).max)
+        outer = np.sort(cuts[:, 1:], axis=1)
+        repeated = np.zeros(outer.shape, np.bool_)
+        repeated[:, 1:] = outer[:, 1:] == outer[:, :-1]
+        outer = np.sort(np.where(repeated | (outer >= m), m, outer), axis=1)
+        proper = (outer[:, 2] < m) & (outer != cuts[:, :1]).all(axis=1)
+        cuts = np.concatenate([cuts[proper, :1], np.where(outer < m, outer, -1)[proper]], axis=1)
+        names, first, where = np.unique(row_keys(cuts), return_index=True, return_inverse=True)
+        cut_values = np.bincount(where, self.cut_values[proper], len(names)).astype(np.float64)
+        return Multipliers(triangles, values, cuts[first], cut_values)
 
 
-def packed(cuts: list[tuple[int, ...]]) -> tuple[IntVector, IntVector]:
-    """Return cuts of different lengths as a pointer and one vector of members."""
-    pointer = np.zeros(len(cuts) + 1, np.int64)
-    np.cumsum([len(cut) for cut in cuts], out=pointer[1:])
-    members = np.array([g for cut in cuts for g in cut], np.int64)
-    return pointer, members
+def row_keys(cuts: IntMatrix) -> IntVector:
+    """Return a number for each cut that another cut hardly ever has (a 64-bit hash).
+
+    Two cuts with one number only cost one of them: multipliers of either are valid.
+    """
+    keys = np.zeros(len(cuts), np.uint64)
+    for column in cuts.T:
+        keys = (keys ^ (column + 2).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        keys ^= keys >> np.uint64(29)
+    return keys.view(np.int64)
+
+
+def _summed(keys: IntVector, values: FloatVector) -> tuple[IntVector, FloatVector]:
+    """Return the different keys in ascending order, and the sums of their values."""
+    names, where = np.unique(keys, return_inverse=True)
+    return names, np.bincount(where, values, len(names)).astype(np.float64)

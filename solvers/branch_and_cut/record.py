@@ -8,7 +8,7 @@ import numpy as np
 
 from coalitions.game import IntVector
 from solvers.branch_and_cut.exact import ExactBound
-from solvers.branch_and_cut.multipliers import Multipliers
+from solvers.branch_and_cut.multipliers import LONGEST, Multipliers, row_keys
 from solvers.branch_and_cut.problem import IntMatrix, Problem
 from solvers.certificate import Branch, Stage
 
@@ -20,8 +20,8 @@ class _Stage:
     bits: int
     triangles: IntMatrix
     triangle_values: IntVector
-    cuts: list[tuple[int, ...]]
-    cut_values: list[int]
+    cuts: IntMatrix
+    cut_values: IntVector
 
 
 @dataclass
@@ -33,9 +33,16 @@ class _Branch:
 
 
 class Record:
-    """Branches of a search in the order in which they were opened."""
+    """Branches of a search in the order in which they were opened.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    n_players
+        Number of players of the graph.
+    """
+
+    def __init__(self, n_players: int) -> None:
+        self._n_players = n_players
         self._branches = [_Branch()]
 
     def __len__(self) -> int:
@@ -45,20 +52,17 @@ class Record:
         self, branch: int, problem: Problem, multipliers: Multipliers, proof: ExactBound
     ) -> None:
         """Note multipliers that decided pairs, or the whole branch."""
-        player = problem.representatives
-        used = np.flatnonzero(proof.triangle_values)
-        rows = multipliers.cuts
-        cuts = [
-            (tuple(player[list(rows[k])].tolist()), int(proof.cut_values[k]))
-            for k in np.flatnonzero(proof.cut_values)
-        ]
+        # One more cell, so that −1 stays −1.
+        player = np.append(problem.representatives, -1)
+        triangles_used = np.flatnonzero(proof.triangle_values)
+        cuts_used = np.flatnonzero(proof.cut_values)
         self._branches[branch].stages.append(
             _Stage(
                 proof.bits,
-                player[multipliers.triangles[used]],
-                proof.triangle_values[used],
-                [row for row, _ in cuts],
-                [value for _, value in cuts],
+                player[multipliers.triangles[triangles_used]].astype(np.int32),
+                proof.triangle_values[triangles_used],
+                player[multipliers.cuts[cuts_used]].astype(np.int32),
+                proof.cut_values[cuts_used],
             )
         )
 
@@ -72,21 +76,30 @@ class Record:
         self._branches += [_Branch(), _Branch()]
         return together, apart
 
-    def written(self) -> tuple[tuple[tuple[int, ...], ...], tuple[Branch, ...]]:
-        """Return the rows that were used and the tree over them, for a `Part`."""
-        number: dict[tuple[int, ...], int] = {}
-
-        def stage(kept: _Stage) -> Stage:
-            rows = [*map(tuple, kept.triangles.tolist()), *kept.cuts]
-            values = [*kept.triangle_values.tolist(), *kept.cut_values]
-            return Stage(
-                kept.bits,
-                tuple(number.setdefault(row, len(number)) for row in rows),
-                tuple(values),
-            )
-
-        tree = tuple(
-            Branch(tuple(map(stage, entry.stages)), entry.pair, entry.together, entry.apart)
-            for entry in self._branches
+    def written(self) -> tuple[IntMatrix, IntMatrix, tuple[Branch, ...]]:
+        """Return the triangles and the cuts that were used and the tree over them, for a `Part`."""
+        stages = [stage for entry in self._branches for stage in entry.stages]
+        n = self._n_players
+        no_triangle = np.empty((0, 3), np.int64)
+        triangles = np.concatenate([no_triangle, *(stage.triangles for stage in stages)])
+        keys, row = np.unique(
+            (triangles[:, 0] * n + triangles[:, 1]) * n + triangles[:, 2], return_inverse=True
         )
-        return tuple(number), tree
+        triangles = np.stack([keys // (n * n), keys // n % n, keys % n], axis=1)
+        no_cut = np.empty((0, 1 + LONGEST), np.int64)
+        cuts = np.concatenate([no_cut, *(stage.cuts for stage in stages)])
+        _, first, cut_row = np.unique(row_keys(cuts), return_index=True, return_inverse=True)
+        cuts = cuts[first]
+        cut_row += len(triangles)
+        t = c = 0
+        tree = []
+        for entry in self._branches:
+            written = []
+            for stage in entry.stages:
+                ends = t + len(stage.triangles), c + len(stage.cuts)
+                rows = np.concatenate([row[t : ends[0]], cut_row[c : ends[1]]])
+                values = np.concatenate([stage.triangle_values, stage.cut_values])
+                written.append(Stage(stage.bits, rows, values))
+                t, c = ends
+            tree.append(Branch(tuple(written), entry.pair, entry.together, entry.apart))
+        return triangles, cuts, tuple(tree)

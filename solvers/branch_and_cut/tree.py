@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -88,13 +89,14 @@ class TreeSearch:
         seed: int,
     ) -> None:
         self.incumbent = incumbent
-        self.record = Record()
+        self.record = Record(len(problem.groups))
         self.steps = 0
         self.cuts = 0
         self._allowed = allowed
         self._check = check
         self._state: RandomState = random_state(seed, 1)
         self._closed = 0
+        self._level = math.inf
         scale = float(np.abs(problem.weights).max(initial=1))
         self._sharp, self._sharpest = SHARP * scale, SHARPEST * scale
         bound = problem.inside + int(np.maximum(problem.weights, 0).sum()) // 2
@@ -130,6 +132,7 @@ class TreeSearch:
         """
         node = self._open[-1]
         exact = exact_bound(node.problem, multipliers)
+        self._level = min(self._level, exact.level)
         proof = Proof(node.problem, multipliers, exact)
         if exact.bound < node.bound or node.proof is None:
             node = replace(node, bound=min(exact.bound, node.bound), proof=proof)
@@ -202,8 +205,9 @@ class TreeSearch:
     def _cut(self, ascent: Ascent, *, rounds: int, patience: int, steps: int) -> None:
         """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
         stalled = 0
+        self._level = math.inf
         for number in range(rounds):
-            before = self._open[-1].bound
+            before = self._level
             ascent.update_triangles(0.01)
             point = ascent.point
             m = ascent.problem.n_groups
@@ -218,8 +222,7 @@ class TreeSearch:
                 ascent = following
             if number % 4 == 0:
                 self._polish(ascent)
-            bound = self._open[-1].bound
-            slow = before - bound < 0.01 * (bound - self.incumbent.value)
+            slow = before - self._level < 0.01 * (self._level - self.incumbent.value)
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
                 if ascent.mu * ascent.scale < 2.0 * self._sharpest:

@@ -159,7 +159,7 @@ def test_same_seed_same_answer():
     one, two = search(matrix, seed=3), search(matrix, seed=3)
     assert one.bound == two.bound
     assert (one.labels == two.labels).all()
-    assert one.certificate == two.certificate
+    assert one.certificate.to_json() == two.certificate.to_json()
 
 
 def noisy(n: int) -> np.ndarray:
@@ -208,8 +208,8 @@ def test_gap_ends_the_search_early():
     matrix = noisy(24)
     answer = search(matrix, gap=0.1)
     value = SynergyGraph(matrix).value(CoalitionStructure.from_labels(answer.labels))
-    assert 0.0 < answer.bound - value <= 0.1 * answer.bound
-    assert answer.stats["nodes"] < search(matrix).stats["nodes"]
+    assert answer.bound - value <= 0.1 * answer.bound
+    assert answer.stats["steps"] < search(matrix).stats["steps"]
 
 
 def test_warm_start_is_not_lost():
