@@ -25,7 +25,7 @@ Partition = Callable[[Counts, int, str, np.random.Generator], Shares]
 
 PARTITIONS = Registry[Partition]("partition", "learners.data.partitions")
 
-AIM_FOR = 10  # images; a client of a skewed partition gets no fewer, if there are enough (Li2022)
+AIM_FOR = 10  # images; a client of a skewed partition gets no fewer, if there are enough
 
 
 def shares_of(

@@ -32,6 +32,7 @@ def draw_split(data: FederatedData, path: Path) -> None:
 
     Domains have colours; poisoned clients have a ring around their dots.
     """
+    from matplotlib import rc_context
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
@@ -84,8 +85,8 @@ def draw_split(data: FederatedData, path: Path) -> None:
         for handle in legend.legend_handles:
             if isinstance(handle, PathCollection):
                 handle.set_sizes([60])
-    with atomic_write(path) as file:
-        # No date in the file: the same split gives the same bytes.
+    # No date and no random names in the file: the same split gives the same bytes.
+    with rc_context({"svg.hashsalt": "split"}), atomic_write(path) as file:
         metadata = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
         suffix = path.suffix.lower()
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=metadata[suffix])

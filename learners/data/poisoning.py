@@ -1,7 +1,7 @@
 """Clients that learn from false data: wrong labels, swapped labels, noise.
 
 Only training images or training labels change; validation and test data stay clean, so an
-adversary's accuracy looks honest [Yamamoto2022]_.
+adversary's accuracy looks honest [Ota2022]_.
 """
 
 from __future__ import annotations

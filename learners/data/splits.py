@@ -70,9 +70,13 @@ def deal(
     elif train_size is not None:
         sizes = np.maximum(1, np.rint(train_size / 4).astype(np.int64))
     else:
-        ratio = supply_test[train.any(axis=0)].sum() / train.sum()
-        sizes = np.maximum(1, np.rint(ratio * train.sum(axis=1)).astype(np.int64))
+        pool = supply_test[train.any(axis=0)].sum()
+        sizes = np.maximum(1, whole_numbers(train.sum(axis=1) * (pool / train.sum()), pool))
     test = allocate(sizes, train.astype(np.float64), supply_test, rng)
+    if not test.any(axis=1).all():  # too few for all: one for everybody, then the rest
+        first = allocate(np.minimum(sizes, 1), train.astype(np.float64), supply_test, rng)
+        left = supply_test - first.sum(axis=0)
+        test = first + allocate(sizes - first.sum(axis=1), train.astype(np.float64), left, rng)
     if test_size is not None:
         _enough(test, sizes, "test", names, train.astype(np.float64), supply_test)
     _at_least(test, 1, "test", names)
@@ -98,7 +102,7 @@ def allocate(
 
     Row i adds up to ``sizes[i]`` and column c to no more than ``supply[c]``. Where a class runs
     out, its seekers get equal parts of what they sought and go on with their other classes, in
-    proportion [Hsu2019]_; a client never gets a class of which its proportion is 0. If the rows
+    proportion; a client never gets a class of which its proportion is 0. If the rows
     cannot all be filled, as many images as possible are given out (a maximum flow).
     """
     counts = np.zeros(proportions.shape, dtype=np.int64)
@@ -132,12 +136,16 @@ def _training_counts(
     rng: np.random.Generator,
 ) -> Counts:
     if train_size is None:
-        ties = [rng.permutation(len(shares)) for _ in supply]
-        columns = [
-            whole_numbers(shares[:, c] * supply[c], supply[c] if shares[:, c].any() else 0, ties[c])
-            for c in range(len(supply))
-        ]
-        return np.stack(columns, axis=1)
+        counts = np.zeros(shares.shape, dtype=np.int64)
+        order = rng.permutation(len(shares))
+        for c in range(len(supply)):
+            # Of equal remainders, those are rounded up that lost most by rounding so far.
+            gained = counts[:, :c].sum(axis=1) - shares[:, :c] @ supply[:c]
+            ties = np.empty_like(order)
+            ties[np.lexsort((order, np.round(gained, 6)))] = np.arange(len(order))
+            total = supply[c] if shares[:, c].any() else 0
+            counts[:, c] = whole_numbers(shares[:, c] * supply[c], total, ties)
+        return counts
     counts = allocate(train_size, shares * supply, supply, rng)
     _enough(counts, train_size, "training", names, shares * supply, supply)
     return counts

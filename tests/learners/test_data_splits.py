@@ -125,6 +125,17 @@ def test_a_size_that_cannot_be_had_names_the_largest_that_can():
     assert len(hands[9].train) == 32
 
 
+@given(st.integers(1, 200))
+def test_everybody_is_tested_as_long_as_there_are_images(n):
+    images = numbered(1000, 200, 10)
+    shares = shares_of("iid", np.full(10, 100), n_clients=n, rng=generator(0))
+    hands = deal(images, shares, rng=generator(1))
+    assert min(len(hand.test) for hand in hands) >= 1
+    assert sum(len(hand.test) for hand in hands) >= 190
+    sizes = [len(hand.train) + len(hand.validation) for hand in hands]
+    assert max(sizes) - min(sizes) <= 1
+
+
 def test_clients_without_images_get_one_sentence():
     images = numbered(20, 20, 5)
     shares = shares_of("iid", np.full(5, 4), n_clients=15, rng=generator(0))

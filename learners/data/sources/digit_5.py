@@ -8,7 +8,7 @@ from learners.data.sources._composite import CompositeSet
 
 @DATASETS.register("digit-5")
 class Digit5(CompositeSet):
-    """mnist, svhn, usps, synth-digits and mnist-m as five domains, 64×64 colour [FedC2I]_.
+    """mnist, svhn, usps, synth-digits and mnist-m as five domains, 64×64 colour (FedC²I).
 
     The paper has one client per domain with 100 images of each class.
     """

@@ -8,7 +8,7 @@ from learners.data.sources._composite import CompositeSet
 
 @DATASETS.register("mt-sv-mm")
 class MtSvMm(CompositeSet):
-    """mnist, svhn and mnist-m as three domains, 28×28 colour [Yamamoto2022]_.
+    """mnist, svhn and mnist-m as three domains, 28×28 colour [Ota2022]_.
 
     The paper has five clients per domain with 200 images to train on and 50 to test.
     """
