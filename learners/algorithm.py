@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import torch
 
@@ -39,7 +39,15 @@ class Algorithm:
     Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
+
+    Attributes
+    ----------
+    averages
+        Whether the server makes one model of many by `Federation.combine`, so that the run's
+        `aggregation` has something to choose.
     """
+
+    averages: ClassVar[bool] = True
 
     def start(self, federation: Federation) -> State:
         """Return what the server remembers before the first round."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,11 +28,21 @@ class LocalImages:
     """
 
     def __init__(self, split: Split, device: torch.device) -> None:
-        self._pixels = split.images.permute(0, 2, 3, 1).contiguous().to(device)
+        n, channels, height, width = split.images.shape
+        # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
+        # convolutions do not recognise as channels last.
+        self._pixels = torch.empty((n, height, width, channels), device=device)
+        self._pixels.copy_(split.images.permute(0, 2, 3, 1))
         self.labels = split.labels.to(device)
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def with_labels(self, labels: Tensor) -> LocalImages:
+        """Return the same pictures under other labels; the pixels are shared, not copied."""
+        same = copy.copy(self)
+        same.labels = labels
+        return same
 
     def take(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Return the images and labels of some indices (int64, on the CPU)."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
-from learners.aggregation import AGGREGATIONS
+from learners.aggregation import aggregation
 from learners.algorithm import Algorithm, build_algorithm
 from learners.checkpoint import Checkpoint
 from learners.client import Site
@@ -23,7 +23,7 @@ from learners.federation import Federation, Round
 from learners.folder import RunFolder, load_into
 from learners.models import MODELS, build_model
 from learners.parameters import Layout
-from learners.tasks import deploy
+from learners.tasks import deploy, describe
 from learners.workspace import Workspace
 
 OnRound = Callable[[Round], None]
@@ -56,7 +56,7 @@ class Result:
     seconds: float
     history: tuple[Mapping[str, Any], ...] = field(repr=False)
     out: Path | None = None
-    _models: tuple[Tensor, ...] = field(default=(), repr=False)
+    _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
     _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
 
     @property
@@ -78,13 +78,14 @@ class Result:
         """Return the network a client ended with, ready to predict."""
         if self.out is not None:
             return load_model(self.out, client)
-        if self._network is None or not 0 <= client < len(self._models):
+        row = self._models[client] if 0 <= client < len(self._models) else None
+        if self._network is None or row is None:
             raise InvalidInputError(
-                f"there is no model of client {client}; they are numbered 0 …"
+                f"there is no model of client {client}; clients are numbered 0 …"
                 f" {len(self._models) - 1}"
             )
         network = self._network()
-        return Layout.of(network).unpack(self._models[client], network).eval()
+        return Layout.of(network).unpack(row, network).eval()
 
     def document(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -171,11 +172,11 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
     config = folder.config()
     _import_plugins(config)
     tensors, about = folder.read_model(client)
-    channels, height, width = map(int, about["shape"].split("x"))
+    channels, height, width = about["shape"]
     network = build_model(
         about["model"],
         shape=(channels, height, width),
-        n_classes=int(about["n_classes"]),
+        n_classes=about["n_classes"],
         seed=config.seed,
     )
     return load_into(network, tensors)
@@ -190,17 +191,22 @@ class _Prepared:
     site: Site
     layout: Layout
     network: Callable[[], nn.Module]
-    about: dict[str, str]
+    about: dict[str, Any]
 
 
 def _prepare(config: RunConfig) -> _Prepared:
     _import_plugins(config)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
-    AGGREGATIONS[config.aggregation]  # an unknown name is said before any work is done
+    aggregation(config.aggregation)  # an unknown name is said before any work is done
     if config.model != "auto":
         MODELS[config.model]
     algorithm = build_algorithm(config.algorithm, config.options)
+    if config.aggregation != "mean" and not algorithm.averages:
+        raise InvalidInputError(
+            f"{config.algorithm} does not average models, so the aggregation"
+            f" {config.aggregation!r} has nothing to decide"
+        )
     device = _device(config.device)
     data = federated_data(
         config.dataset,
@@ -221,11 +227,7 @@ def _prepare(config: RunConfig) -> _Prepared:
     module = network()
     layout = Layout.of(module)
     site = Site(config, algorithm, Workspace(module, layout, device), data)
-    about = {
-        "model": model,
-        "shape": "x".join(map(str, data.shape)),
-        "n_classes": str(data.n_classes),
-    }
+    about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
     return _Prepared(config, algorithm, site, layout, network, about)
 
 
@@ -242,6 +244,9 @@ def _carry_out(
             federation = Federation(
                 config, prepared.algorithm, engine, prepared.layout, site.initial
             )
+            if folder is not None:
+                told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
+                folder.write_circumstances(list(told.values()))
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)
@@ -291,14 +296,18 @@ def _write(folder: RunFolder, federation: Federation, round: Round, seconds: flo
         )
 
 
-def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[Tensor, ...]:
-    """Return the row each client ended with; equal neighbours are one tensor."""
+def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
+    """Return the row each client ended with, None if it is not sound; equal ones are one tensor."""
     messages = next(iter(federation.algorithm.deployed(federation, state).values()))
     replies = federation.ask(deploy, messages, measuring=True)
-    rows: list[Tensor] = []
+    rows: list[Tensor | None] = []
+    last: Tensor | None = None
     for client in federation.clients:
-        row = replies[client]["model"]
-        rows.append(rows[-1] if rows and torch.equal(rows[-1], row) else row)
+        row: Tensor | None = replies[client]["model"] if client in replies else None
+        if row is not None and last is not None and torch.equal(last, row):
+            row = last
+        rows.append(row)
+        last = row if row is not None else last
     return tuple(rows)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.structure import CoalitionStructure
-from learners.aggregation import AGGREGATIONS
+from learners.aggregation import aggregation
 from learners.algorithm import Algorithm, State
 from learners.config import RunConfig
 from learners.engines.engine import Engine
@@ -87,7 +87,7 @@ class Federation:
         self.present = self.clients
         self.ledger = Ledger(config.rounds, config.clients)
         self._engine = engine
-        self._aggregate = AGGREGATIONS[config.aggregation]
+        self._aggregate = aggregation(config.aggregation)
         self._refused: dict[int, str] = {}
         self._losses: dict[int, float] = {}
         self._records: dict[str, Any] = {}
@@ -130,8 +130,8 @@ class Federation:
                 self.ledger.sent_down(self.round, client, message)
             for client, reply in answers.replies.items():
                 self.ledger.sent_up(self.round, client, reply)
-                if task.name == "train":
-                    self._losses[client] = reply["loss"]
+                if "train_loss" in reply:
+                    self._losses[client] = reply["train_loss"]
         return answers.replies
 
     def combine(self, models: Tensor, weights: Tensor) -> Tensor:
@@ -205,6 +205,8 @@ class Federation:
             "down": traffic.down,
             "bytes_up": traffic.bytes_up,
             "bytes_down": traffic.bytes_down,
+            "up_per_client": self.ledger.counts[t, :, 0].tolist(),
+            "down_per_client": self.ledger.counts[t, :, 1].tolist(),
             "refused": {str(client): reason for client, reason in self._refused.items()},
         }
         plain = {
@@ -224,6 +226,8 @@ class Federation:
         for number, (kind, messages) in enumerate(self.algorithm.deployed(self, state).items()):
             replies = self.ask(evaluate, messages, measuring=True)
             honest = [c for c in self.honest if c in replies]
+            if not honest:
+                raise NoSolutionError(f"round {self.round}: no honest client has a usable model")
             accuracies = [replies[c]["accuracy"] for c in honest]
             prefix = "" if number == 0 else f"{kind}_"
             metrics |= {

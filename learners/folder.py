@@ -5,6 +5,8 @@
     config.toml        complete: `coalitions run DIR/config.toml` repeats the run
     metrics.jsonl      one line per round
     checkpoints/       where the run stands; the newest only
+    clients.json       what each client has: counts of labels, domain, poisoned or not
+    environment.json   versions and cores of where it ran
     result.json        there when the run is finished
     models/            each client's model
     NAME.npy           arrays a method recorded, [rounds, …]
@@ -15,8 +17,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +116,36 @@ class RunFolder:
             write_whole(file, "".join(f"{line}\n" for line in kept).encode())
         return checkpoint
 
+    def write_circumstances(self, clients: Sequence[Mapping[str, Any]]) -> None:
+        """Write what the clients have, and what the run runs on: for reports, not for resuming."""
+        described = [
+            {
+                "samples": int(told["samples"]),
+                "labels": [int(count) for count in told["labels"]],
+                "domain": told["domain"],
+                "poisoned": bool(told["poisoned"]),
+            }
+            for told in clients
+        ]
+        surroundings = {
+            "python": platform.python_version(),
+            "torch": str(torch.__version__),
+            "numpy": np.__version__,
+            "system": f"{platform.system()} {platform.machine()}",
+            "cores": os.cpu_count(),
+        }
+        for name, document in (("clients", described), ("environment", surroundings)):
+            text = json.dumps(document, ensure_ascii=False)
+            write_whole(self.path / f"{name}.json", f"{text}\n".encode())
+
     def write_result(self, result: dict[str, Any]) -> None:
         """Write what came out; the run is finished then."""
         text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2)
         write_whole(self.path / "result.json", f"{text}\n".encode())
 
-    def write_models(self, models: Sequence[Tensor], layout: Layout, about: dict[str, str]) -> None:
+    def write_models(
+        self, models: Sequence[Tensor | None], layout: Layout, about: Mapping[str, Any]
+    ) -> None:
         """Write each client's model; equal ones share their place on disk."""
         from safetensors.torch import save
 
@@ -128,10 +155,13 @@ class RunFolder:
         for client, row in enumerate(models):
             path = model_path(folder, client)
             path.unlink(missing_ok=True)
+            if row is None:
+                continue
             same = written.get(id(row))
             if same is None:
                 tensors = {name: view.cpu() for name, view in layout.views(row).items()}
-                write_whole(path, save(tensors, metadata=about))
+                # One entry, because the file format keeps several in no fixed order.
+                write_whole(path, save(tensors, metadata={"about": json.dumps(about)}))
                 written[id(row)] = path
             else:
                 try:
@@ -139,7 +169,7 @@ class RunFolder:
                 except OSError:  # a file system without links
                     shutil.copyfile(same, path)
 
-    def read_model(self, client: int) -> tuple[dict[str, Tensor], dict[str, str]]:
+    def read_model(self, client: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors of a client's model, and what is said about it."""
         from safetensors import safe_open
 
@@ -151,7 +181,8 @@ class RunFolder:
                 + (f"it has clients 0 … {there - 1}" if there else "the run is not finished")
             )
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["about"])
 
     def _append(self, name: str, document: dict[str, Any]) -> None:
         with (self.path / name).open("a", encoding="utf-8") as file:

@@ -144,6 +144,20 @@ def weighted_mean(rows: Tensor, weights: Tensor | None = None) -> Tensor:
     return (weights / total).to(rows.dtype) @ rows
 
 
+def reinitialised(row: Tensor, layout: Layout, stream: torch.Generator) -> Tensor:
+    """Return another fresh model, given one that was just initialised.
+
+    Initial weights of a tensor are independent draws from one distribution, so the same numbers
+    in another order are as good a draw; constants (batch norm's) stay what they are. A server
+    gets as many different starts as it wants without having the network.
+    """
+    fresh = row.clone()
+    for at in layout.columns.values():
+        order = torch.randperm(at.stop - at.start, generator=stream)
+        fresh[at] = row[at][order.to(row.device)]
+    return fresh
+
+
 def distances(rows: Tensor) -> Tensor:
     """Return the Euclidean distances between rows, [n, n].
 

@@ -19,7 +19,7 @@ Message: TypeAlias = Mapping[str, Any]
 class Reveals(Enum):
     """What an entry of a reply says about the client's data."""
 
-    MODEL = "a model trained from what was received under the same name"
+    MODEL = "a model trained from what was received, or kept in memory, under the same name"
     STATISTIC = "a tensor computed from the data: a gradient, prototypes"
     METRIC = "a few numbers computed from the data: losses, accuracies, counts"
 

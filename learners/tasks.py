@@ -12,7 +12,7 @@ from learners.training import Objective, fit, gradient_at, score_model, score_pr
 from learners.utility import Metric, ModelGame
 
 
-@task("train", model=Reveals.MODEL, loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("train", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
 def train(client: Client, message: Message) -> Message:
     """Train the model that was received, with the method's objective, and send it back.
 
@@ -40,7 +40,7 @@ def train(client: Client, message: Message) -> Message:
     )
     if message.get("keep", own):
         client.memory["model"] = fitted.model
-    reply = {"loss": fitted.loss, "samples": len(client.data.train)}
+    reply = {"train_loss": fitted.loss, "samples": len(client.data.train)}
     return reply | {"model": fitted.model} if message.get("send", True) else reply
 
 

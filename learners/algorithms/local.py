@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.tasks import train
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Local(Algorithm):
     """Every client trains its own model on its own data; no model travels ("Separate")."""
+
+    averages: ClassVar[bool] = False
 
     def start(self, federation: Federation) -> State:
         """Return nothing: the server has nothing to remember."""
