@@ -1,0 +1,154 @@
+"""A run's folder as a report needs it: plain values and arrays, read without torch."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Clients:
+    """What the clients have: label counts [n, classes], domains, and who is poisoned."""
+
+    labels: NDArray[np.int64]
+    domains: Sequence[str]
+    poisoned: Sequence[bool]
+
+    def related(self) -> NDArray[np.bool_]:
+        """Tell who is truly relevant to whom: same domain or, without domains, a shared label."""
+        if any(self.domains):
+            domains = np.array(self.domains)
+            same: NDArray[np.bool_] = domains[:, None] == domains[None, :]
+            honest = ~np.array(self.poisoned, bool)
+            same &= honest[:, None] == honest[None, :]
+            return same
+        has = (self.labels > 0).astype(np.int64)
+        shared: NDArray[np.bool_] = has @ has.T > 0
+        return shared
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What one run left in its folder.
+
+    Attributes
+    ----------
+    name
+        What to call the run.
+    config
+        Its settings.
+    history
+        The metrics of each round.
+    result
+        What came out; None while the run is not finished.
+    clients
+        What the clients have, if the folder says so.
+    arrays
+        Recorded matrices [rounds, n, n] by name.
+    structures
+        Coalition labels [n] of each round, with the rounds' numbers.
+    environment
+        Where the run ran: versions, cores.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    history: Sequence[Mapping[str, Any]]
+    result: Mapping[str, Any] | None
+    clients: Clients | None
+    arrays: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    structures: Sequence[tuple[int, NDArray[np.int64]]] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_clients(self) -> int:
+        """Number of clients."""
+        return int(self.config["clients"])
+
+    @property
+    def evaluated(self) -> list[Mapping[str, Any]]:
+        """The rounds after which the models were tested."""
+        return [line for line in self.history if "mean_test_accuracy" in line]
+
+
+def read_runs(folders: Sequence[Path]) -> list[RunData]:
+    """Return the runs in some folders; those of the same name get their folder's name."""
+    runs = [_read(folder) for folder in folders]
+    names = [run.name for run in runs]
+    return [
+        run if names.count(run.name) == 1 else _renamed(run, folder)
+        for run, folder in zip(runs, folders, strict=True)
+    ]
+
+
+def _renamed(run: RunData, folder: Path) -> RunData:
+    from dataclasses import replace
+
+    return replace(run, name=folder.name)
+
+
+def _read(folder: Path) -> RunData:
+    config_path = folder / "config.toml"
+    if not config_path.is_file():
+        raise InvalidInputError(f"{folder} is not a run's folder: it has no config.toml")
+    try:
+        config = tomllib.loads(config_path.read_text(encoding="utf-8"))
+        history = _lines(folder / "metrics.jsonl")
+        result_path = folder / "result.json"
+        result = json.loads(result_path.read_text()) if result_path.is_file() else None
+        clients = _clients(folder / "clients.json")
+        environment_path = folder / "environment.json"
+        environment = json.loads(environment_path.read_text()) if environment_path.is_file() else {}
+        structures = [
+            (int(line["round"]), _labels(line["coalitions"], int(config["clients"])))
+            for line in _lines(folder / "structures.jsonl")
+        ]
+        arrays = {path.stem: _matrices(path, len(history)) for path in sorted(folder.glob("*.npy"))}
+    except (KeyError, ValueError, TypeError) as error:
+        raise InvalidInputError(f"{folder}: a file of the run is damaged ({error})") from None
+    if not history:
+        raise InvalidInputError(f"{folder}: the run has not finished a round yet")
+    kept = {name: array for name, array in arrays.items() if array is not None}
+    name = f"{config['algorithm']} (seed {config['seed']})"
+    return RunData(name, config, history, result, clients, kept, structures, environment)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    complete = (line for line in path.read_text(encoding="utf-8").splitlines(True))
+    return [json.loads(line) for line in complete if line.endswith("\n")]
+
+
+def _clients(path: Path) -> Clients | None:
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return Clients(
+        np.array([client["labels"] for client in document], np.int64),
+        [str(client["domain"]) for client in document],
+        [bool(client["poisoned"]) for client in document],
+    )
+
+
+def _labels(coalitions: Sequence[Sequence[int]], n_clients: int) -> NDArray[np.int64]:
+    labels = np.full(n_clients, -1, np.int64)
+    for number, block in enumerate(coalitions):
+        labels[list(block)] = number
+    return labels
+
+
+def _matrices(path: Path, rounds: int) -> NDArray[np.float64] | None:
+    array = np.load(path, allow_pickle=False)
+    if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        return None
+    return np.asarray(array[:rounds], np.float64)

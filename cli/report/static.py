@@ -1,0 +1,136 @@
+"""Charts as PNG and SVG files, by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cli.report.charts import (
+    Bars,
+    Chart,
+    Dots,
+    Heatmap,
+    Lines,
+    Memberships,
+    Network,
+    colour,
+    layout_positions,
+    strongest_edges,
+)
+
+
+def save_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Write every chart as NAME.png and NAME.svg; return the paths."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for chart in charts:
+        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(chart, figure)
+        figure.suptitle(chart.title)
+        for ending in ("png", "svg"):
+            path = folder / f"{chart.name}.{ending}"
+            # Without a date the same run gives the same file.
+            metadata = {"Date": None} if ending == "svg" else {}
+            figure.savefig(path, dpi=150, metadata=metadata)
+            paths.append(path)
+    return paths
+
+
+@singledispatch
+def draw(chart: Any, figure: Any) -> None:  # noqa: ANN401 (a chart, a matplotlib figure)
+    """Draw a chart into a figure."""
+    raise NotImplementedError(type(chart))
+
+
+@draw.register
+def _(chart: Lines, figure: Any) -> None:  # noqa: ANN401
+    axes = figure.subplots()
+    for number, (name, xs, ys) in enumerate(chart.series):
+        axes.plot(xs, ys, marker="o", markersize=3, color=colour(number), label=name)
+    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
+    axes.grid(alpha=0.3)
+    if len(chart.series) > 1:
+        axes.legend(fontsize="small")
+
+
+@draw.register
+def _(chart: Bars, figure: Any) -> None:  # noqa: ANN401
+    axes = figure.subplots()
+    places = np.arange(len(chart.categories))
+    width = 0.8 / max(1, len(chart.series))
+    for number, (name, values) in enumerate(chart.series):
+        heights = [np.nan if value is None else value for value in values]
+        at = places - 0.4 + width * (number + 0.5)
+        axes.bar(at, heights, width, color=colour(number), label=name)
+    step = max(1, len(places) // 20)
+    axes.set_xticks(places[::step], chart.categories[::step])
+    axes.set_ylabel(chart.y_label)
+    axes.grid(axis="y", alpha=0.3)
+    if len(chart.series) > 1:
+        axes.legend(fontsize="small")
+
+
+@draw.register
+def _(chart: Dots, figure: Any) -> None:  # noqa: ANN401
+    axes = figure.subplots()
+    rows, columns = np.nonzero(chart.counts)
+    sizes = 160 * chart.counts[rows, columns] / max(1.0, float(chart.counts.max()))
+    axes.scatter(columns, rows, s=sizes, color=colour(0))
+    step = max(1, len(chart.columns) // 20)
+    axes.set_xticks(range(0, len(chart.columns), step), chart.columns[::step], rotation=90)
+    row_step = max(1, len(chart.rows) // 20)
+    axes.set_yticks(range(0, len(chart.rows), row_step), chart.rows[::row_step])
+    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
+
+
+@draw.register
+def _(chart: Heatmap, figure: Any) -> None:  # noqa: ANN401
+    last = chart.frames[-1]
+    grid = figure.subplots(1, 1 if chart.truth is None else 2, squeeze=False)[0]
+    spread = float(np.nanmax(np.abs(last))) if np.isfinite(last).any() else 1.0
+    low = float(np.nanmin(last)) if np.isfinite(last).any() else 0.0
+    style = {"cmap": "PuOr", "vmin": -spread, "vmax": spread} if low < 0 else {"cmap": "cividis"}
+    image = grid[0].imshow(last, interpolation="nearest", **style)
+    grid[0].set(title=f"round {chart.rounds[-1]}", xlabel="client", ylabel="client")
+    figure.colorbar(image, ax=grid[0], shrink=0.7)
+    if chart.truth is not None:
+        grid[1].imshow(chart.truth, interpolation="nearest", cmap="Greys", vmin=0, vmax=1)
+        grid[1].set(title="truth", xlabel="client")
+
+
+@draw.register
+def _(chart: Memberships, figure: Any) -> None:  # noqa: ANN401
+    from matplotlib.colors import to_rgb
+
+    axes = figure.subplots()
+    painted = np.array(
+        [[to_rgb(colour(int(k))) if k >= 0 else (1, 1, 1) for k in row] for row in chart.coalitions]
+    )
+    axes.imshow(painted, aspect="auto", interpolation="nearest")
+    step = max(1, len(chart.rounds) // 20)
+    axes.set_xticks(range(0, len(chart.rounds), step), chart.rounds[::step])
+    axes.set(xlabel="round", ylabel="client")
+
+
+@draw.register
+def _(chart: Network, figure: Any) -> None:  # noqa: ANN401
+    axes = figure.subplots()
+    at = layout_positions(chart.weights)
+    top = float(chart.weights.max()) or 1.0
+    for a, b in strongest_edges(chart.weights):
+        strength = chart.weights[a, b] / top
+        axes.plot(*at[[a, b]].T, color="0.6", linewidth=0.3 + 2 * strength, alpha=0.5, zorder=1)
+    colours = [colour(int(k)) for k in chart.coalitions]
+    axes.scatter(*at.T, c=colours, s=120 if len(at) <= 60 else 30, zorder=2)
+    if len(at) <= 60:
+        for (x, y), label in zip(at, chart.labels, strict=True):
+            axes.annotate(label, (x, y), fontsize=7, ha="center", va="center", zorder=3)
+    axes.set_axis_off()
