@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from coalitions.errors import InvalidInputError
 from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.sampling.paths import (
@@ -29,20 +30,33 @@ class Permutation(Estimator):
 
     with :math:`P_i^\pi` the players before i in :math:`\pi`. R is the largest number of
     permutations whose coalitions fit in the budget whatever they are.
+
+    Parameters
+    ----------
+    permutations
+        R itself, at least two; the budget must cover it.
     """
+
+    permutations: int | None = None
 
     unbiased: ClassVar[bool] = True
     axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "null player", "linearity"})
     stderr_means: ClassVar[str] = "standard deviation of the mean of independent permutations"
 
+    def __post_init__(self) -> None:
+        if self.permutations is not None and self.permutations < 2:
+            raise InvalidInputError(
+                f"the mean is over at least two permutations, not {self.permutations}"
+            )
+
     def minimum_budget(self, n_players: int) -> int:
-        """Return what two permutations cost: one alone says nothing about its error."""
-        return path_cost(n_players, 2)
+        """Return what two permutations cost, or what was asked for: one alone has no error."""
+        return path_cost(n_players, self.permutations or 2)
 
     def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
         """Return mean and standard error of the marginal contributions."""
         n = game.n_players
-        n_paths = affordable_paths(n, game.budget)
+        n_paths = self.permutations or affordable_paths(n, game.budget)
         kernel = game.kernel
         if kernel is not None:
             from coalitions.sampling.kernels import compiled_add, path_moments

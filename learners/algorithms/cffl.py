@@ -1,0 +1,212 @@
+"""CFFL: clients form the coalitions whose synergies are worth most, and train in them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatMatrix
+from coalitions.graph import SynergyGraph
+from coalitions.structure import CoalitionStructure
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.tasks import fine_tune_pairs, gradient, train
+from solvers import solve
+from solvers.solver import SOLVERS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.federation import Federation
+    from learners.task import Message
+
+Models = Mapping[int, "Tensor"]
+"""What clients uploaded, by client."""
+
+GRADIENTS_AT_ONCE = 64
+"""Pairs whose gradients the server holds at a time: all n² of them may not fit in memory."""
+
+
+@ALGORITHMS.register("cffl")
+@dataclass(frozen=True)
+class CFFL(Algorithm):
+    r"""Coalition formation for federated learning [Ota2022]_, Algorithms 1 to 3.
+
+    Clients start from their coalition's model, train and upload :math:`w_i`. The server finds the
+    synergy :math:`s_{ij}` of every pair, the coalition structure with the most synergy inside
+    coalitions (Definition 3: :math:`V(CS) = \sum_{C \in CS} \sum_{i < j \in C} s_{ij}`), and each
+    coalition's model, the plain mean :math:`\theta_k = \tfrac{1}{|C_k|} \sum_{i \in C_k} w_i`
+    (Algorithm 1, line 10). In the first round everyone is in the grand coalition.
+
+    With :math:`\bar w_{ij} = (w_i + w_j) / 2`, the synergy is
+
+    - ``ica``, improvement in classification accuracy (Algorithm 2): with :math:`\bar w_i` the mean
+      fine-tuned by i for an epoch,
+
+      .. math:: e_{j \to i} = P(\bar w_i, D_i) - P(w_i, D_i), \qquad
+                s_{ij} = (e_{i \to j} + e_{j \to i}) / 2;
+
+    - ``cos``, similarity of gradients (Algorithm 3, which prints L for its gradient):
+
+      .. math:: \nabla_i = \nabla L(\bar w_{ij}, D_i), \qquad
+                s_{ij} = \frac{\langle \nabla_i, \nabla_j \rangle}
+                              {\lVert \nabla_i \rVert \lVert \nabla_j \rVert},
+
+      0 if a gradient is zero.
+
+    Clients that are absent keep the model they have; coalitions form among those present.
+
+    Parameters
+    ----------
+    synergy
+        ``ica`` or ``cos``.
+    solver
+        Who solves for the structure, see `solvers.available`; the paper's RP*(G)+pp is any of the
+        integer-programming back-ends. Each round starts from the last round's structure.
+    time_limit
+        Seconds for each solve; then the best structure so far is taken.
+    ica_on
+        Held-out data of ``ica``: ``validation``, or ``test`` as in the paper, where the test data
+        then have a say in training.
+    """
+
+    synergy: Literal["ica", "cos"] = "ica"
+    solver: str = "auto"
+    time_limit: float | None = None
+    ica_on: Literal["validation", "test"] = "validation"
+
+    def __post_init__(self) -> None:
+        if self.solver != "auto":
+            SOLVERS[self.solver].require(self.solver)  # said before any training, not after
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InvalidInputError(f"time_limit of cffl must be positive, not {self.time_limit}")
+
+    def start(self, federation: Federation) -> State:
+        """Return the grand coalition with the first model."""
+        return {"labels": [0] * len(federation.clients), "models": federation.initial_model[None]}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Train in coalitions, then form new ones and average inside them."""
+        labels, models = state["labels"], state["models"]
+        replies = federation.ask(
+            train, {c: {"model": models[labels[c]], "keep": True} for c in federation.present}
+        )
+        uploads = {c: reply["model"] for c, reply in replies.items()}
+        present = list(uploads)
+        synergies = self.synergies(federation, uploads)
+        solution = solve(
+            SynergyGraph(synergies),
+            self.solver,
+            time_limit=self.time_limit,
+            warm_start=CoalitionStructure.from_labels([labels[c] for c in present]),
+            seed=federation.config.seed,
+        )
+        # Who is absent keeps its last model: the old coalitions go on without those present.
+        kinds = np.array(labels)
+        kinds[present] = len(models) + solution.structure.labels
+        structure = CoalitionStructure.from_labels(kinds)
+        rows = [
+            self._mean(federation, [uploads[c] for c in block])
+            if block[0] in uploads
+            else models[labels[block[0]]]
+            for block in structure
+        ]
+        relevance = np.zeros((len(labels), len(labels)))
+        relevance[np.ix_(present, present)] = synergies
+        federation.record(
+            relevance=relevance,
+            structure=structure,
+            structure_value=solution.value,
+            structure_optimal=solution.optimal,
+            solve_seconds=solution.seconds,
+        )
+        return {"labels": structure.labels.tolist(), "models": torch.stack(rows)}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the coalition's model for everyone."""
+        models, labels = state["models"], state["labels"]
+        return {"coalition": {c: {"model": models[labels[c]]} for c in federation.clients}}
+
+    def synergies(self, federation: Federation, uploads: Models) -> FloatMatrix:
+        """Return the synergies of all pairs that uploaded, in their order: [m, m]."""
+        if self.synergy == "cos":
+            return cosine_synergies(federation, uploads)
+        return accuracy_synergies(federation, uploads, on=self.ica_on)
+
+    def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
+        models = torch.stack(rows)
+        return federation.combine(models, models.new_ones(len(models)))
+
+
+def accuracy_synergies(
+    federation: Federation, uploads: Models, *, on: Literal["validation", "test"]
+) -> FloatMatrix:
+    """Return what pairs gain in accuracy by joining: Algorithm 2 (ICA)."""
+    clients = list(uploads)
+    peers = {i: [j for j in clients if j != i] for i in clients}
+    if len(clients) == 1:
+        return np.zeros((1, 1))
+    replies = federation.ask(
+        fine_tune_pairs,
+        {i: {"models": torch.stack([uploads[j] for j in peers[i]]), "on": on} for i in clients},
+    )
+    gains = np.zeros((len(clients), len(clients)))  # gains[i, j]: e of j → i
+    place = {c: number for number, c in enumerate(clients)}
+    for i, reply in replies.items():
+        gains[place[i], [place[j] for j in peers[i]]] = reply["gains"]
+    synergies: FloatMatrix = (gains + gains.T) / 2
+    return synergies
+
+
+def cosine_synergies(federation: Federation, uploads: Models) -> FloatMatrix:
+    """Return the cosines of the pairs' gradients at their mean model: Algorithm 3 (COS)."""
+    clients = list(uploads)
+    place = {c: number for number, c in enumerate(clients)}
+    synergies = np.zeros((len(clients), len(clients)))
+    for pairs in _batches_of_pairs(clients):
+        means = {(i, j): (uploads[i] + uploads[j]) / 2 for i, j in pairs}
+        at = {c: [pair for pair in pairs if c in pair] for c in clients}
+        replies = federation.ask(
+            gradient,
+            {c: {"models": torch.stack([means[p] for p in at[c]])} for c in clients if at[c]},
+        )
+        gradients = {
+            (c, pair): row
+            for c, reply in replies.items()
+            for pair, row in zip(at[c], reply["gradients"], strict=True)
+        }
+        for i, j in pairs:
+            # A client whose answer was refused has no synergy with anyone: nothing is known.
+            if (i, (i, j)) in gradients and (j, (i, j)) in gradients:
+                value = cosine(gradients[i, (i, j)], gradients[j, (i, j)])
+                synergies[place[i], place[j]] = synergies[place[j], place[i]] = value
+    return synergies
+
+
+def cosine(one: Tensor, other: Tensor) -> float:
+    r"""Return :math:`\langle a, b \rangle / (\lVert a \rVert \lVert b \rVert)`; 0 if one is zero.
+
+    Examples
+    --------
+    >>> cosine(torch.tensor([3.0, 4.0]), torch.tensor([4.0, 3.0])), cosine(
+    ...     torch.tensor([1.0, 0.0]), torch.tensor([0.0, 0.0])
+    ... )
+    (0.96, 0.0)
+    """
+    one, other = one.double(), other.double()  # small gradients squared leave float32's range
+    scale = float(one.norm() * other.norm())
+    return float(one @ other) / scale if scale > 0 else 0.0
+
+
+def _batches_of_pairs(clients: list[int]) -> Iterator[list[tuple[int, int]]]:
+    """Yield all pairs, some at a time, in an order that gives everyone work in each batch."""
+    n = len(clients)
+    places = sorted(itertools.combinations(range(n), 2), key=lambda pair: pair[1] - pair[0])
+    size = max(GRADIENTS_AT_ONCE, n)
+    for begin in range(0, len(places), size):
+        yield [(clients[a], clients[b]) for a, b in places[begin : begin + size]]

@@ -1,0 +1,117 @@
+"""FedACS: the server mixes for each client the models that resemble its own most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatMatrix
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.parameters import cosines
+from learners.tasks import train
+
+if TYPE_CHECKING:
+    from learners.federation import Federation
+    from learners.task import Message
+
+
+@ALGORITHMS.register("fedacs")
+@dataclass(frozen=True)
+class FedACS(Algorithm):
+    r"""Personalised federated learning with attention-based client selection [Chen2024]_.
+
+    Algorithm 1 alternates between two parts of the objective
+    :math:`\mathcal{F}(W) + \lambda \sum_{ij} s_{ij} \lVert w_i - w_j \rVert^2` (Eqs. 1 and 2).
+    The server mixes, with :math:`s_{ij}` the cosine of the models and :math:`\delta` the
+    p-quantile of all of them,
+
+    .. math:: u_i = \frac{\sum_{j : s_{ij} > \delta} s_{ij} w_j}
+                         {\sum_{j : s_{ij} > \delta} s_{ij}}, \tag{4}
+
+    and the client trains from there: :math:`w_i = u_i - \beta \nabla F_i(u_i)`, repeated (Eq. 5).
+    Eq. (4) is the gradient step of Eq. (3) with step size 1 and normalised scores.
+
+    A client always counts for itself (:math:`s_{ii} = 1`), also where :math:`\delta = 1`, as in
+    the first round; a selected cosine below 0 has weight 0. Absent clients keep their last model
+    and are nobody's collaborators.
+
+    Parameters
+    ----------
+    p
+        Which quantile :math:`\delta` is: 0 lets nearly everyone in, 1 nobody else.
+    delta
+        A fixed :math:`\delta` instead: −inf mixes all models. (The paper writes that ∞ does.)
+    """
+
+    p: float = 0.5
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise InvalidInputError(f"p of fedacs must be from 0 to 1, not {self.p}")
+        if self.delta is not None and math.isnan(self.delta):
+            raise InvalidInputError("delta of fedacs must be a number")
+
+    def start(self, federation: Federation) -> State:
+        """Return everyone's first model."""
+        return {"models": federation.initial_model.repeat(len(federation.clients), 1)}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Mix the models of those present for each of them, and have them train from there."""
+        present = list(federation.present)
+        models = state["models"][present]
+        similarities = cosines(federation.layout.parameters(models)).double().cpu().numpy()
+        delta = threshold(similarities, self.p) if self.delta is None else self.delta
+        weights = attention(similarities, delta)
+        mixed = torch.from_numpy(weights).to(models) @ models  # Eq. (4)
+        replies = federation.ask(
+            train, {c: {"model": row} for c, row in zip(present, mixed, strict=True)}
+        )
+        trained = state["models"].clone()
+        for client, reply in replies.items():
+            trained[client] = reply["model"]
+        n = len(federation.clients)
+        relevance = np.zeros((n, n))
+        relevance[np.ix_(present, present)] = similarities
+        collaborators = np.zeros(n, np.int64)
+        collaborators[present] = (weights > 0).sum(axis=1)
+        federation.record(relevance=relevance, collaborators=collaborators.tolist())
+        if math.isfinite(delta):
+            federation.record(delta=delta)
+        return {"models": trained}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return everyone's own model, as trained last."""
+        return {"personal": {c: {"model": state["models"][c]} for c in federation.clients}}
+
+
+def threshold(similarities: FloatMatrix, p: float) -> float:
+    r"""Return :math:`\delta`, the p-quantile of all entries of the matrix.
+
+    Examples
+    --------
+    >>> threshold(np.array([[1.0, 0.2], [0.2, 1.0]]), 0.5)
+    0.6
+    """
+    return float(np.quantile(similarities, p))
+
+
+def attention(similarities: FloatMatrix, delta: float) -> FloatMatrix:
+    r"""Return the weights [n, n] with which Eq. (4) mixes models; each row sums to 1.
+
+    Examples
+    --------
+    >>> attention(np.array([[1.0, 0.6, 0.1], [0.6, 1.0, -0.5], [0.1, -0.5, 1.0]]), 0.5)
+    array([[0.625, 0.375, 0.   ],
+           [0.375, 0.625, 0.   ],
+           [0.   , 0.   , 1.   ]])
+    """
+    selected = (similarities > delta) | np.eye(len(similarities), dtype=bool)
+    scores = np.where(selected, np.maximum(similarities, 0.0), 0.0)
+    weights: FloatMatrix = scores / scores.sum(axis=1, keepdims=True)
+    return weights

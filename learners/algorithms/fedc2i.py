@@ -1,0 +1,288 @@
+"""FedC²I: a client weighs others by what it would lose without them, and so it does classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.parameters import Layout, weighted_mean
+from learners.task import Message, Reveals, task
+from learners.tasks import train
+from learners.training import batches
+
+if TYPE_CHECKING:
+    from learners.client import Client
+    from learners.federation import Federation
+    from learners.workspace import Workspace
+
+LEAST_LOSS = 1e-12
+"""Losses are taken to be at least this: a power of 0 would be 0, and 0/0 if all are."""
+
+
+@ALGORITHMS.register("fedc2i")
+@dataclass(frozen=True)
+class FedC2I(Algorithm):
+    r"""Personalised federated learning by client- and class-level influence [Tan2024]_.
+
+    A model is a feature extractor :math:`\theta` and a linear classifier :math:`\varphi` with one
+    weight vector (and bias) :math:`\varphi_c` per class (Eq. 2). Client m receives the models of
+    all M clients that take part. On one random batch it measures how its loss changes without
+    client i, for the features as a whole and for the classifier class by class, and mixes:
+
+    .. math:: \theta^{-i} &= \tfrac{1}{M-1} \textstyle\sum_{j \ne i} \theta_j,
+              \quad l^{-i} = \text{loss of } \{\theta^{-i}, \varphi_m\} \tag{4}
+
+        \lambda^i &= (l^{-i})^\gamma \big/ \textstyle\sum_j (l^{-j})^\gamma \tag{5}
+
+        \bar\theta &= \textstyle\sum_i \lambda^i \theta_i \tag{6}
+
+        \varphi^{-i}_c &= \tfrac{1}{M-1} \textstyle\sum_{j \ne i} \varphi_{j,c}, \quad
+        l^{i,-c} = \text{loss of } \{\theta_m, \varphi_m\}
+        \text{ with } \varphi^{-i}_c \text{ for } \varphi_{m,c} \tag{7}
+
+        \Lambda^{i,c} &= (l^{i,-c})^\gamma \big/ \textstyle\sum_j (l^{j,-c})^\gamma \tag{9}
+
+        \bar\varphi_c &= \textstyle\sum_i \Lambda^{i,c} \varphi_{i,c} \tag{10}
+
+    Then it trains :math:`\{\bar\theta, \bar\varphi\}` and uploads the result. (Eq. 10 of the paper
+    prints :math:`\varphi_{m,c}` in the sum, which would leave the classifier as it was.) A client
+    that is alone keeps its model.
+
+    Parameters
+    ----------
+    gamma
+        How strongly losses tell clients apart; 0 gives everyone the same weight.
+    variant
+        ``full``; or one of the paper's Table 3: ``client`` (−λ, only the features are weighed),
+        ``class-local`` (Λ/l, only classes, with the client's own features), ``class-global`` (Λ/g,
+        only classes, with the mean of all features).
+    client_classifier
+        The classifier of the variant ``client``, which the paper does not give: the ``mean`` of
+        all, or the client's own (``local``).
+    """
+
+    gamma: float = 5.0
+    variant: Literal["full", "client", "class-local", "class-global"] = "full"
+    client_classifier: Literal["mean", "local"] = "mean"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gamma < float("inf"):
+            raise InvalidInputError(f"gamma of fedc2i must be 0 or more, not {self.gamma}")
+
+    def start(self, federation: Federation) -> State:
+        """Return everyone's first model."""
+        n = len(federation.clients)
+        return {
+            "models": federation.initial_model.repeat(n, 1),
+            "samples": np.ones(n),  # not known yet, and equal models have any mean in common
+        }
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Have everyone present weigh and mix the others' models, then train and upload."""
+        models, samples = state["models"].clone(), state["samples"].copy()
+        present = list(federation.present)
+        peers = {m: [i for i in present if i != m] for m in present}
+        influences = federation.ask(
+            mix,
+            {m: {"models": models[peers[m]], "samples": samples[[m, *peers[m]]]} for m in present},
+        )
+        trained = federation.ask(train, {m: {} for m in influences})
+        for m, reply in trained.items():
+            models[m], samples[m] = reply["model"], reply["samples"]
+        relevance = np.zeros((len(models), len(models)))
+        for m, reply in influences.items():
+            relevance[m, [m, *peers[m]]] = reply["influence"]
+        federation.record(relevance=relevance)
+        return {"models": models, "samples": samples}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for anyone: each client has the model it trained."""
+        return {"personal": {c: {} for c in federation.clients}}
+
+
+@task("fedc2i-mix", influence=Reveals.METRIC)
+def mix(client: Client, message: Message) -> Message:
+    """Weigh the models that were received, with one's own, and begin with their mixture.
+
+    Parameters
+    ----------
+    client
+        The client m.
+    message
+        `models` [M−1, P] of the others, `samples` [M] of the client itself and then of the others.
+        The reply has `influence`: λ in the same order (equal weights where the variant has none).
+    """
+    method = client.algorithm
+    assert isinstance(method, FedC2I)
+    workspace = client.workspace
+    models = torch.cat([client.own_model[None], message["models"]])
+    n = len(models)
+    equal = np.full(n, 1 / n)
+    if n == 1:
+        return {"influence": equal}
+    images, labels = _one_batch(client)
+    mixture, influence = models[0].clone(), torch.from_numpy(equal)
+    features, classifier = workspace.layout.parts()
+    sizes = torch.from_numpy(message["samples"]).to(models)
+
+    if method.variant in ("full", "client"):
+        losses = feature_losses(workspace, models, images, labels)
+        influence = weights_of_losses(losses, method.gamma)  # Eq. (5)
+        mixture[features] = influence.to(models) @ models[:, features]  # Eq. (6)
+    elif method.variant == "class-global":
+        mixture[features] = weighted_mean(models[:, features], sizes)
+
+    if method.variant != "client":
+        parts = Classifiers.of(workspace, models)
+        vectors = representation(workspace, models[0], images)
+        losses = class_losses(vectors, labels, parts.vectors)
+        weights = weights_of_losses(losses, method.gamma)  # Eq. (9)
+        mixed = torch.einsum("ic,icf->cf", weights.to(models), parts.vectors)  # Eq. (10)
+        parts.put(mixture, mixed)
+    elif method.client_classifier == "mean":
+        mixture[classifier] = weighted_mean(models[:, classifier], sizes)
+
+    client.memory["model"] = mixture
+    return {"influence": influence.cpu().numpy()}
+
+
+def leave_one_out(rows: Tensor) -> Tensor:
+    r"""Return :math:`\tfrac{1}{M-1} \sum_{j \ne i}` of the rows [M, …], for each i: Eqs. (4), (7).
+
+    Examples
+    --------
+    >>> leave_one_out(torch.tensor([[0.0], [2.0], [4.0]]))
+    tensor([[3.],
+            [2.],
+            [1.]])
+    """
+    n = len(rows)
+    others = (1 - torch.eye(n, dtype=rows.dtype, device=rows.device)) / (n - 1)
+    return torch.einsum("ij,j...->i...", others, rows)
+
+
+def weights_of_losses(losses: Tensor, gamma: float) -> Tensor:
+    r"""Return :math:`l_i^\gamma / \sum_j l_j^\gamma` along the first axis: Eqs. (5) and (9).
+
+    Computed as a softmax of :math:`\gamma \log l`, which no γ can overflow.
+
+    Examples
+    --------
+    >>> weights_of_losses(torch.tensor([1.0, 3.0]), 1.0)
+    tensor([0.2500, 0.7500], dtype=torch.float64)
+    """
+    return torch.softmax(gamma * losses.double().clamp(min=LEAST_LOSS).log(), dim=0)
+
+
+def feature_losses(workspace: Workspace, models: Tensor, images: Tensor, labels: Tensor) -> Tensor:
+    r"""Return :math:`l^{-i}` [M]: the losses of :math:`\{\theta^{-i}, \varphi_m\}`, m the first."""
+    features, _ = workspace.layout.parts()
+    losses = []
+    for row in leave_one_out(models[:, features]):  # Eq. (4)
+        model = models[0].clone()
+        model[features] = row
+        logits = _logits(workspace, model, images)
+        losses.append(nn.functional.cross_entropy(logits, labels))
+    return torch.stack(losses)
+
+
+def class_losses(vectors: Tensor, labels: Tensor, classifiers: Tensor) -> Tensor:
+    r"""Return :math:`l^{i,-c}` [M, C], without a further pass through the network.
+
+    Only column c of the logits changes if :math:`\varphi^{-i}_c` replaces :math:`\varphi_{m,c}`.
+    With :math:`z` the client's own logits and :math:`z'_{ic}` the new column, the loss of an image
+    of class y is :math:`\log(e^{z'_{ic}} + \sum_{d \ne c} e^{z_d})` minus the logit of y.
+
+    Parameters
+    ----------
+    vectors
+        What the client's own features are of a batch, with a one for the bias, [B, F].
+    labels
+        Classes, [B].
+    classifiers
+        A vector per client and class, the client's own first, [M, C, F].
+    """
+    own = vectors @ classifiers[0].T  # [B, C]
+    changed = torch.einsum("bf,icf->ibc", vectors, leave_one_out(classifiers))  # Eq. (7)
+    n_classes = own.shape[1]
+    itself = torch.eye(n_classes, dtype=torch.bool, device=own.device)
+    rest = own[:, None].masked_fill(itself, -torch.inf).logsumexp(dim=2)  # [B, C]: without c
+    at_label = own.gather(1, labels[:, None])  # [B, 1]
+    is_label = itself[labels]  # [B, C]
+    target = torch.where(is_label, changed, at_label.expand_as(own))
+    return (torch.logaddexp(changed, rest) - target).mean(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifiers:
+    """The classifiers of some models as one vector per class, the bias its last entry.
+
+    Attributes
+    ----------
+    vectors
+        [M, C, F + 1], or [M, C, F] for a classifier without bias.
+    """
+
+    vectors: Tensor
+    _layout: Layout
+
+    @classmethod
+    def of(cls, workspace: Workspace, models: Tensor) -> Classifiers:
+        """Return the classifiers of models, [M, P]."""
+        layout = workspace.layout
+        weight, bias = _names(layout)
+        columns = layout.columns
+        vectors = models[:, columns[weight]].reshape(len(models), *layout.shapes[weight])
+        if bias is not None:
+            vectors = torch.cat([vectors, models[:, columns[bias]][..., None]], dim=2)
+        return cls(vectors, layout)
+
+    def put(self, model: Tensor, vectors: Tensor) -> None:
+        """Write a classifier's vectors [C, ·] into a model."""
+        weight, bias = _names(self._layout)
+        _, width = self._layout.shapes[weight]
+        model[self._layout.columns[weight]] = vectors[:, :width].reshape(-1)
+        if bias is not None:
+            model[self._layout.columns[bias]] = vectors[:, width]
+
+
+def representation(workspace: Workspace, model: Tensor, images: Tensor) -> Tensor:
+    """Return what a model's classifier sees of images, with a one for its bias: [B, F + 1]."""
+    weight, bias = _names(workspace.layout)
+    layer = workspace.module.get_submodule(weight.rpartition(".")[0])
+    seen: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    try:
+        _logits(workspace, model, images)
+    finally:
+        hook.remove()
+    (vectors,) = seen
+    return vectors if bias is None else torch.cat([vectors, torch.ones_like(vectors[:, :1])], dim=1)
+
+
+def _names(layout: Layout) -> tuple[str, str | None]:
+    """Return the names of the classifier's weight matrix and of its bias, if it has one."""
+    layout.parts()  # says so if there is no classifier
+    names = layout.classifiers["head"]
+    (weight,) = (name for name in names if name.rpartition(".")[2] == "weight")
+    return weight, next((name for name in names if name != weight), None)
+
+
+def _logits(workspace: Workspace, model: Tensor, images: Tensor) -> Tensor:
+    workspace.load(model)
+    workspace.module.eval()
+    with torch.no_grad():
+        logits: Tensor = workspace.module(images)
+    return logits
+
+
+def _one_batch(client: Client) -> tuple[Tensor, Tensor]:
+    data = client.data.train
+    (chosen,) = batches(client, len(data), "influence", steps=1)
+    return data.take(chosen)

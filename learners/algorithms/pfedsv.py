@@ -1,0 +1,388 @@
+"""pFedSV: every client plays a game with the models of others, and keeps what helps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+import coalitions
+from coalitions.errors import InvalidInputError
+from coalitions.estimator import Estimator
+from coalitions.estimators.permutation import Permutation
+from coalitions.game import FloatVector, IntVector
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.ground_truth import label_overlap
+from learners.parameters import Cut
+from learners.task import Message, Reveals, task
+from learners.tasks import describe, train
+from learners.utility import ModelGame
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+EXACT_MODELS = 7
+"""Up to here all coalitions are fewer than the evaluations of 3|S| permutations."""
+
+FLOOR = 1e-6
+"""Least distance in Eq. (6), relative to the model's norm or 1, whichever is larger."""
+
+Order = Literal["scan", "top-k"]
+SelfDistance = Literal["nearest", "mean", "exclude"]
+
+
+@ALGORITHMS.register("pfedsv")
+@dataclass(frozen=True)
+class PFedSV(Algorithm):
+    r"""Personalised federated learning by Shapley values [Wu2024]_, Algorithms 1 and 2.
+
+    In round t client i trains :math:`\theta_i`, uploads it and downloads some models of others,
+    without names. With its own they are the players S of a game on its validation data,
+
+    .. math:: v(X) = \mathcal{A}\Bigl(\tfrac{1}{|X|} \sum_{j \in X} \theta_j,\;
+              \mathcal{D}_{V_i}\Bigr), \qquad v(\emptyset) = 0, \tag{4}
+
+    whose Shapley values :math:`\varphi_j` (Eqs. 2 and 3) do two things: the server updates the
+    relevance it chooses the next downloads by, and the client combines the models.
+
+    .. math:: \phi^i_j &\leftarrow \alpha \phi^i_j + (1 - \alpha) \varphi_j, \quad j \in S \tag{5}
+
+        w_j &= \max(\varphi_j, 0) / \lVert \theta_i - \theta_j \rVert \tag{6}
+
+        \theta_i &\leftarrow \sum_j w_j \theta_j \Big/ \sum_j w_j \tag{7}
+
+    The relevance stays with the server, which alone knows who is behind a model; a client
+    answers with one Shapley value per slot, and slots are drawn anew in each round.
+
+    Parameters
+    ----------
+    k
+        Models a client downloads, in each round or, if `dynamic`, until it has tried everyone.
+    dynamic
+        "D": once a client has scored everyone present, it downloads those with a positive score,
+        however many that are; otherwise always the `k` best.
+    order
+        ``scan`` takes clients never scored first, then the best scores; ``top-k`` goes by score
+        alone, as printed in the paper (never scored counts as 0), so that early finds block
+        their slots.
+    explore
+        Probability with which a client that `dynamic` rejects is downloaded all the same.
+    alpha
+        Weight of the past in Eq. (5).
+    shared_extractor
+        "C": the server averages the feature layers of all into one extractor, and only
+        classifiers are downloaded, valued and combined (Fig. 5).
+    classifier
+        Where the classifier begins: at the last linear layer (``head``) or after the last
+        convolution (``dense``).
+    utility
+        ``accuracy``, or ``loss``: v(X) = ln(classes) − loss.
+    method
+        How to find Shapley values: ``auto`` is exact up to 7 models and Algorithm 2 above,
+        ``permutation`` is always Algorithm 2; or any other of `coalitions.shapley`.
+    permutations
+        R of Algorithm 2, for each model of the game.
+    self_distance
+        The paper's Eq. (6) divides by zero for a client's own model. Its distance is that of the
+        ``nearest`` other model, or their ``mean``; or the own model has no weight (``exclude``).
+    collaboration
+        ``multiwise``: Shapley values; ``pairwise``: each model is compared on its own with the
+        model the client began the round with, :math:`\varphi_j = v(\{j\}) - v(\text{before})`,
+        which is the comparison of FedFomo.
+    told
+        Whether everyone is told in advance who shares a label with it, and downloads those
+        (Fig. 4): then only the weights are left to the method.
+    """
+
+    k: int = 5
+    dynamic: bool = True
+    order: Order = "scan"
+    explore: float = 0.0
+    alpha: float = 0.5
+    shared_extractor: bool = False
+    classifier: Cut = "head"
+    utility: Literal["accuracy", "loss"] = "accuracy"
+    method: str = "auto"
+    permutations: int = 3
+    self_distance: SelfDistance = "nearest"
+    collaboration: Literal["multiwise", "pairwise"] = "multiwise"
+    told: bool = False
+
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise InvalidInputError(f"k of pfedsv must be 0 or more, not {self.k}")
+        if self.permutations < 1:
+            raise InvalidInputError(
+                f"permutations of pfedsv must be 1 or more, not {self.permutations}"
+            )
+        for name in ("alpha", "explore"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInputError(
+                    f"{name} of pfedsv must be from 0 to 1, not {getattr(self, name)}"
+                )
+
+    def start(self, federation: Federation) -> State:
+        """Return relevance zero, nobody scored."""
+        n = len(federation.clients)
+        state = {"relevance": np.zeros((n, n)), "scored": np.zeros((n, n), np.int64)}
+        if self.told:
+            about = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
+            counts = np.stack([about[c]["labels"] for c in federation.clients])
+            state["told"] = label_overlap(counts).astype(np.int64)
+        return state
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Have everyone train, value what others trained, and combine it."""
+        uploads = federation.ask(train, {c: {} for c in federation.present})
+        present = np.array(list(uploads))
+        rng = federation.rng("downloads")
+        slots = {
+            i: rng.permutation(self._choice(state, i, present[present != i], rng)) for i in uploads
+        }
+        values = federation.ask(collaborate, self._messages(federation, uploads, slots))
+        relevance, scored = state["relevance"].copy(), state["scored"].copy()
+        for i, reply in values.items():
+            players = np.array([i, *slots[i]])
+            relevance[i] = updated_relevance(relevance[i], players, reply["values"], self.alpha)
+            scored[i, players] += 1
+        federation.record(
+            relevance=relevance,
+            downloads=[len(slots[c]) if c in slots else 0 for c in federation.clients],
+            evaluations=sum(reply["evaluations"] for reply in values.values()),
+        )
+        return {**state, "relevance": relevance, "scored": scored}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for anyone: clients have their models.
+
+        ``personal`` is the combined model, which the paper reports; ``trained`` the one before
+        it was combined in this round: what was combined in the round before, after local epochs.
+        """
+        return {
+            "personal": {c: {} for c in federation.clients},
+            "trained": {c: {"trained": True} for c in federation.clients},
+        }
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the combined model, or the one that was trained before it."""
+        if not message.get("trained"):
+            return client.own_model
+        trained: Tensor = client.memory.get("trained", client.own_model)
+        return trained
+
+    def _choice(
+        self, state: State, i: int, others: IntVector, rng: np.random.Generator
+    ) -> IntVector:
+        if self.told:
+            told: IntVector = others[state["told"][i, others] > 0]
+            return told
+        return chosen_downloads(
+            state["relevance"][i, others],
+            state["scored"][i, others],
+            others,
+            k=self.k,
+            order=self.order,
+            dynamic=self.dynamic,
+            explore=self.explore,
+            rng=rng,
+        )
+
+    def _messages(
+        self, federation: Federation, uploads: dict[int, Message], slots: dict[int, IntVector]
+    ) -> dict[int, Message]:
+        """Return every client's downloads: whole models, or one extractor and classifiers."""
+        numbers = {c: number for number, c in enumerate(uploads)}
+        models = torch.stack([reply["model"] for reply in uploads.values()])
+        rows = {i: [numbers[j] for j in slots[i]] for i in uploads}
+        if not self.shared_extractor:
+            return {i: {"models": models[rows[i]]} for i in uploads}
+        features, classifier = federation.layout.parts(self.classifier)
+        sizes = models.new_tensor([float(reply["samples"]) for reply in uploads.values()])
+        extractor = federation.combine(models[:, features], sizes)
+        classifiers = models[:, classifier]
+        return {i: {"extractor": extractor, "classifiers": classifiers[rows[i]]} for i in uploads}
+
+
+@task("pfedsv-collaborate", values=Reveals.METRIC, evaluations=Reveals.METRIC)
+def collaborate(client: Client, message: Message) -> Message:
+    """Value the models that were received with one's own, and combine them (Eqs. 4, 6, 7).
+
+    Parameters
+    ----------
+    client
+        The client; its own model has just been trained.
+    message
+        `models` [m, P]; or `extractor` and `classifiers` [m, ·], if the extractor is shared.
+        The reply has one value for the own model, then one for each received.
+    """
+    method = client.algorithm
+    assert isinstance(method, PFedSV)
+    layout, trained = client.workspace.layout, client.own_model
+    if "extractor" in message:
+        features, classifier = layout.parts(method.classifier)
+        models = trained.repeat(len(message["classifiers"]) + 1, 1)
+        models[:, features] = message["extractor"]
+        models[1:, classifier] = message["classifiers"]
+        compared = models[:, classifier]
+    else:
+        models = torch.cat([trained[None], message["models"]])
+        compared = layout.parameters(models)
+    values, evaluations = _valued(client, method, models)
+    weights = collaboration_weights(
+        values,
+        torch.linalg.vector_norm(compared - compared[0], dim=1).double().cpu().numpy(),
+        floor=FLOOR * max(1.0, float(compared[0].norm())),
+        self_distance=method.self_distance,
+    )
+    combined = torch.from_numpy(weights).to(models) @ models  # Eq. (7)
+    client.memory |= {"trained": trained, "model": combined}
+    if method.collaboration == "pairwise":
+        client.memory["before"] = combined  # what the next round's training begins with
+    return {"values": values, "evaluations": evaluations}
+
+
+def chosen_downloads(
+    scores: FloatVector,
+    scored: IntVector,
+    candidates: IntVector,
+    *,
+    k: int,
+    order: Order,
+    dynamic: bool,
+    explore: float,
+    rng: np.random.Generator,
+) -> IntVector:
+    """Return which candidates a client downloads: the dynamic top-k mechanism.
+
+    Parameters
+    ----------
+    scores
+        Relevance of the candidates, [m].
+    scored
+        How often each was valued, [m]; a score of 0 does not mean never.
+    candidates
+        Their numbers, [m]; those present, without the client itself.
+    k, order, dynamic, explore
+        See `PFedSV`.
+    rng
+        Breaks ties, and explores.
+    """
+    new = scored == 0
+    if dynamic and not new.any():
+        k = int((scores > 0).sum())
+    shuffled = rng.random(len(candidates))
+    # The last key is the first to sort by. Between equal scores, who was never tried comes first.
+    keys: Sequence[FloatVector] = (shuffled, ~new, -scores)
+    if order == "scan":
+        keys = (shuffled, np.where(new, 0.0, -scores), ~new)
+    ranking = np.lexsort(keys)
+    tried_again = np.zeros(len(candidates), bool)
+    if dynamic and explore:
+        tried_again = ~new & (scores <= 0) & (rng.random(len(candidates)) < explore)
+    taken = np.zeros(len(candidates), bool)
+    taken[ranking[:k]] = True
+    return candidates[ranking[(taken | tried_again)[ranking]]]
+
+
+def updated_relevance(
+    relevance: FloatVector, players: IntVector, values: FloatVector, alpha: float
+) -> FloatVector:
+    r"""Return a client's relevance vector after a game, Eq. (5).
+
+    .. math:: \phi_j \leftarrow \alpha \phi_j + (1 - \alpha) \varphi_j \quad \text{for } j \in S
+
+    Examples
+    --------
+    >>> updated_relevance(np.array([0.2, 0.4, 0.6]), np.array([0, 2]), np.array([0.4, 0.0]), 0.5)
+    array([0.3, 0.4, 0.3])
+    """
+    relevance = relevance.copy()
+    relevance[players] = alpha * relevance[players] + (1 - alpha) * values
+    return relevance
+
+
+def collaboration_weights(
+    values: FloatVector, distances: FloatVector, *, floor: float, self_distance: SelfDistance
+) -> FloatVector:
+    r"""Return the normalised weights of the models of a game, the client's own first: Eq. (6).
+
+    .. math:: w_j = \max(\varphi_j, 0) / \lVert \theta_i - \theta_j \rVert
+
+    If none is positive, the client keeps its own model: weight 1.
+
+    Parameters
+    ----------
+    values
+        :math:`\varphi_j`, [m].
+    distances
+        :math:`\lVert \theta_i - \theta_j \rVert`, [m]; the first is that to itself.
+    floor
+        Least distance.
+    self_distance
+        What stands for the first distance, see `PFedSV`.
+
+    Examples
+    --------
+    >>> collaboration_weights(
+    ...     np.array([0.5, 0.25, -0.1]), np.array([0.0, 2.0, 1.0]), floor=1e-6,
+    ...     self_distance="nearest",
+    ... )
+    array([0.8, 0.2, 0. ])
+    """
+    alone = np.zeros(len(values))
+    alone[0] = 1.0
+    if len(values) == 1:
+        return alone
+    others = distances[1:]
+    own = others.mean() if self_distance == "mean" else others.min()
+    weights = np.maximum(values, 0.0) / np.maximum([own, *others], floor)
+    if self_distance == "exclude":
+        weights[0] = 0.0
+    total = weights.sum()
+    return weights / total if total > 0 else alone
+
+
+def _valued(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
+    """Return the value of each model, the client's own first, and the number of evaluations."""
+    if method.collaboration == "pairwise":
+        return _compared(client, method, models)
+    estimate = coalitions.shapley(
+        _game(client, method, models),
+        _estimator(method, len(models)),
+        seed=client.stream("shapley").initial_seed() % 2**32,
+    )
+    return estimate.values, int(estimate.evaluations)
+
+
+def _estimator(method: PFedSV, n_models: int) -> str | Estimator:
+    name = method.method
+    if name == "auto":
+        name = "exact" if n_models <= EXACT_MODELS else "permutation"
+    if name == "permutation" and n_models > 1:  # a lone model needs no sampling
+        return Permutation(permutations=max(2, method.permutations * n_models))  # Algorithm 2
+    return name
+
+
+def _compared(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
+    """Return what each model is worth by itself, above the one the client began the round with."""
+    before: Tensor = client.memory.get("before", client.site.initial)
+    game = _game(client, method, torch.cat([before[None], models]))
+    alone = game(np.eye(game.n_players, dtype=bool))
+    return alone[1:] - alone[0], len(alone)
+
+
+def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:
+    """Return the game of the models on the client's validation data, Eq. (4)."""
+    return ModelGame(
+        client.workspace,
+        models,
+        client.data.validation,
+        n_classes=client.site.n_classes,
+        metric=method.utility,
+    )
