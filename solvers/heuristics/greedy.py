@@ -1,0 +1,80 @@
+"""Greedy unions: the fastest structure worth looking at, with a cheap bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+
+
+@SOLVERS.register("greedy")
+@dataclass(frozen=True)
+class Greedy(Solver):
+    """Unite the two coalitions with the highest synergy until no union gains [Keuper2015]_.
+
+    Everybody starts alone, or in `warm_start`. In the end players may still go over to a coalition
+    they gain more in. No randomness: the seed makes no difference.
+    """
+
+    exact: ClassVar[bool] = False
+
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Return the structure and the cycle-packing bound."""
+        from solvers.bounds import cycle_packing_bound
+        from solvers.heuristics._engine import fits_table, numbered
+
+        start = np.arange(graph.n_players) if warm_start is None else numbered(warm_start)
+        unite = _on_matrix if fits_table(graph) else _on_edges
+        labels = unite(graph, start, limits)
+        return Answer(labels, cycle_packing_bound(graph, limits=limits))
+
+
+def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
+    from solvers.heuristics import _dense, _greedy
+    from solvers.heuristics._engine import matrix_of
+    from solvers.heuristics._random import random_state
+
+    weights = matrix_of(graph)
+    n = len(weights)
+    between = np.full((n, n), -np.inf)
+    blocks = int(start.max()) + 1
+    member = np.zeros((blocks, n))
+    member[start, np.arange(n)] = 1.0
+    between[:blocks, :blocks] = member @ weights @ member.T
+    np.fill_diagonal(between, -np.inf)
+    labels = start.copy()
+    partner = between.argmax(axis=1)
+    steps = 1 + 1_000_000 // n  # far less than a tenth of a second between glances at the clock
+    while not limits.expired:
+        if _greedy.unite_on_matrix(between, partner, labels, steps) < steps:
+            break
+    table = _dense.tabulate(weights, labels)
+    _dense.relocate(table, _dense.rounding_threshold(weights), random_state(0))
+    slots: IntVector = table.slots
+    return slots
+
+
+def _on_edges(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
+    from solvers.heuristics import _greedy, _sparse
+    from solvers.heuristics._random import random_state
+
+    rows = _sparse.rows_of(graph.n_players, *graph.edges)
+    if limits.expired:
+        return start
+    between = _sparse.edges_of(_sparse.contracted(rows, start))
+    labels: IntVector = _greedy.unite_on_edges(int(start.max()) + 1, *between)[start]
+    threshold = _sparse.rounding_threshold(rows)
+    _sparse.relocate(rows, labels, threshold, np.iinfo(np.int64).max, random_state(0))
+    return labels

@@ -1,0 +1,75 @@
+"""Local search: good structures of graphs up to hundreds of thousands of players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+
+
+@SOLVERS.register("local-search")
+@dataclass(frozen=True)
+class LocalSearch(Solver):
+    """Move, swap, merge and split; disturb, or anneal and cross over; keep the best.
+
+    Up to 150 players this is an iterated local search; above, annealing with the merge–divide
+    crossover of [Lu2021]_. A graph with few edges is searched by its edges, on several levels,
+    without a matrix. The bound is that of `cycle_packing_bound`.
+
+    Attributes
+    ----------
+    effort
+        How long to go on without success, as a multiple of the default.
+    """
+
+    exact: ClassVar[bool] = False
+    effort: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.effort > 0:
+            raise InvalidInputError(f"effort is {self.effort}; it must be a positive number")
+
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Return the best structure found and the cycle-packing bound."""
+        from solvers.bounds import cycle_packing_bound
+        from solvers.heuristics import _dense, _sparse
+        from solvers.heuristics._dense_search import search_matrix
+        from solvers.heuristics._engine import fits_table, matrix_of, numbered, run_slices
+        from solvers.heuristics._random import random_state
+        from solvers.heuristics._sparse_search import search_edges
+
+        n = graph.n_players
+        bound = cycle_packing_bound(graph, limits=limits)
+        start = None if warm_start is None else numbered(warm_start)
+        first = np.arange(n) if start is None else start
+        # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere;
+        # so players who must not be together are not, even if there was no time.
+        state = random_state(limits.seed, 1)
+        if fits_table(graph):
+            weights = matrix_of(graph)
+            value, labels = _dense.improve(weights, first, 0, state)
+            search = search_matrix(weights, start, seed=limits.seed, effort=self.effort)
+            labels, slices = run_slices(search, (value, labels), bound, limits)
+            _, labels = _dense.improve(weights, numbered(labels), 0, state)
+        else:
+            rows = _sparse.rows_of(n, *graph.edges)
+            search = search_edges(rows, start, seed=limits.seed, effort=self.effort)
+            value = float(_sparse.value_of(rows, first))
+            labels, slices = run_slices(search, (value, first), bound, limits)
+            labels = labels.copy()
+            everybody = np.iinfo(np.int64).max
+            _sparse.relocate(rows, labels, _sparse.rounding_threshold(rows), everybody, state)
+        return Answer(labels, bound, {"slices": slices})
