@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from coalitions import (
     SynergyGraph,
     UnknownNameError,
 )
-from solvers import Answer, Solution, Solver, available, solve
+from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
 from solvers.backends.brute_force import BruteForce
 from tests.contracts.test_solvers import all_labels
 from tests.strategies import synergy_graphs
@@ -157,3 +158,36 @@ def test_progress_of_components_adds_up():
     solve(SynergyGraph(matrix), Chatty(), progress=seen.append)
     assert [step.value for step in seen] == [1.0, 3.0]  # the first piece ended at 2
     assert [step.bound for step in seen] == [2.0 + 3.0, 2.0 + 2.0]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_certificates_survive_links_components_and_scaling(data):
+    graph = data.draw(synergy_graphs(min_players=3, max_players=8))
+    pairs = st.sampled_from(list(itertools.combinations(range(graph.n_players), 2)))
+    must = data.draw(st.lists(pairs, max_size=2))
+    cannot = data.draw(st.lists(pairs, max_size=2))
+    try:
+        solution = solve(graph, "branch-and-cut", must_link=must, cannot_link=cannot)
+    except InfeasibleError:
+        return
+    assert solution.certificate is not None
+    back = Certificate.from_json(json.loads(json.dumps(solution.certificate.to_json())))
+    checked = verify(graph, solution.structure, back)
+    assert checked.optimal
+    assert checked.value == solution.value
+    reference = solve(graph, "brute-force", must_link=must, cannot_link=cannot)
+    slack = 1e-9 * np.abs(graph.edges.weight).sum()
+    assert checked.bound >= reference.value - slack
+    alone = CoalitionStructure.singletons(graph.n_players)
+    if must or graph.value(solution.structure) > 1e-8 * max(1.0, np.abs(graph.matrix).sum()):
+        with pytest.raises(InvalidInputError, match="refused"):
+            verify(graph, alone, back)
+
+
+def test_only_branch_and_cut_gives_a_certificate():
+    assert solve(PAIR, "highs").certificate is None
+    alone = solve([[0.0, -1.0], [-1.0, 0.0]], "branch-and-cut")
+    assert verify(
+        SynergyGraph([[0.0, -1.0], [-1.0, 0.0]]), alone.structure, alone.certificate
+    ).optimal
