@@ -34,4 +34,4 @@ def read_game(
 def read_structure_of(path: Path, game: FileGame) -> CoalitionStructure:
     """Return the structure of the game's players in a solution's JSON file."""
     # Only the names of the players matter, and games have them as graphs do.
-    return cast("CoalitionStructure", read_structure(path, cast("SynergyGraph", game)))
+    return read_structure(path, cast("SynergyGraph", game))

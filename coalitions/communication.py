@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from math import factorial
 
@@ -12,9 +12,10 @@ from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, table_of
 from coalitions.graph import SynergyGraph
+from coalitions.wrappers import evaluate
 
 MOST_CONNECTED = 1 << 24
-"""A graph with more connected coalitions than this is refused."""
+"""A game that has to be asked is refused if there are more connected coalitions than this."""
 
 
 def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -> FloatVector:
@@ -37,8 +38,8 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     game
         Any game of up to 62 players.
     links
-        Who talks to whom: pairs of players, or a graph whose weights are ignored. The graph may
-        have up to about 16 million connected coalitions.
+        Who talks to whom: pairs of players, or a graph whose weights are ignored. For a game
+        without a table it may have up to 16 million connected coalitions.
 
     Examples
     --------
@@ -47,45 +48,47 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     >>> myerson_value(majority, [(0, 1), (1, 2)]).round(6).tolist()
     [0.166667, 0.666667, 0.166667]
     """
-    from coalitions._connected import add_halves, connected_coalitions, myerson_terms
+    from coalitions._connected import myerson_of_table, start
 
-    n = game.n_players
-    neighbours = _neighbours(links, n)
-    capacity = min(1 << n, MOST_CONNECTED)
-    coalitions, borders = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    count = connected_coalitions(neighbours, coalitions, borders)
-    if count < 0:
-        raise InvalidInputError(
-            f"the graph has more than {MOST_CONNECTED:,} connected coalitions; estimate the"
-            " Shapley value of the graph-restricted game instead"
-        )
-    coalitions, borders = coalitions[:count], borders[:count]
-    inside, outside = _weights(n)
+    neighbours = _neighbours(links, game.n_players)
+    inside, outside = _weights(game.n_players)
     table = table_of(game)
     if table is not None:
-        terms = myerson_terms(table, coalitions, borders, inside, outside)
-        return np.asarray(add_halves(terms))
-    return _by_batches(game, coalitions, borders, inside, outside)
-
-
-def _by_batches(
-    game: Game,
-    coalitions: IntVector,
-    borders: IntVector,
-    inside: FloatMatrix,
-    outside: FloatMatrix,
-) -> FloatVector:
-    """Evaluate the formula on a game that has to be asked."""
-    n = game.n_players
-    empty = float(np.asarray(game(np.zeros((1, n), np.bool_)))[0])
-    total = np.zeros(n)
-    for start in range(0, len(coalitions), ROWS_PER_CALL):
-        members = coalitions_of_masks(coalitions[start : start + ROWS_PER_CALL], n)
-        border = coalitions_of_masks(borders[start : start + ROWS_PER_CALL], n)
-        values = np.asarray(game(members), np.float64) - empty
+        return np.asarray(
+            myerson_of_table(table, neighbours, *start(game.n_players), inside, outside)
+        )
+    count = sum(len(coalitions) for coalitions, _ in _connected(neighbours))
+    empty = float(evaluate(game, np.zeros((1, game.n_players), np.bool_))[0])
+    total = np.zeros(game.n_players)
+    for coalitions, borders in _connected(neighbours, min(count, ROWS_PER_CALL)):
+        members = coalitions_of_masks(coalitions, game.n_players)
+        border = coalitions_of_masks(borders, game.n_players)
+        values = evaluate(game, members) - empty
         c, b = members.sum(axis=1), border.sum(axis=1)
         total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
     return total
+
+
+def _connected(
+    neighbours: IntVector, chunk: int = ROWS_PER_CALL
+) -> Iterator[tuple[IntVector, IntVector]]:
+    """Yield all connected coalitions and their borders as masks, a chunk at a time."""
+    from coalitions._connected import next_connected, start
+
+    stack, place = start(len(neighbours))
+    listed = 0
+    while True:
+        coalitions, borders = np.empty(chunk, np.int64), np.empty(chunk, np.int64)
+        count = next_connected(neighbours, stack, place, coalitions, borders)
+        listed += count
+        if listed > MOST_CONNECTED:
+            raise InvalidInputError(
+                f"the graph has more than {MOST_CONNECTED:,} connected coalitions; estimate the"
+                " Shapley value of the graph-restricted game instead"
+            )
+        if not count:
+            return
+        yield coalitions[:count], borders[:count]
 
 
 def _neighbours(links: SynergyGraph | Iterable[tuple[int, int]], n_players: int) -> IntVector:

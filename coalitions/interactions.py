@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions._coins import fair_coalitions, least_squares
 from coalitions._subsets import coalition_sizes, sums_with_pair, sums_with_player
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
@@ -367,17 +368,10 @@ def _neighbourly_orders(n_players: int, n_rounds: int, rng: np.random.Generator)
     return names[:, rotations].reshape(-1, n_players)
 
 
-def _fair_coalitions(budget: int, n_players: int, rng: np.random.Generator) -> BoolMatrix:
-    """Return coalitions of fair coins, every player in half of them."""
-    half = budget // 2
-    column = np.repeat([[True], [False]], half, axis=0)
-    return rng.permuted(column.repeat(n_players, axis=1), axis=0)
-
-
 def _maximum_sample_reuse(game: Evaluator, rng: np.random.Generator) -> Sampled:
     if game.budget < 8:
         raise BudgetError(f"msr needs a budget of at least 8 evaluations, not {game.budget}")
-    coalitions = _fair_coalitions(game.budget, game.n_players, rng)
+    coalitions = fair_coalitions(game.budget, game.n_players, rng)
     values = game(coalitions)
     centred = values - values.mean()
     signs = np.where(coalitions, 1.0, -1.0)
@@ -391,31 +385,14 @@ def _maximum_sample_reuse(game: Evaluator, rng: np.random.Generator) -> Sampled:
 
 def _regression(game: Evaluator, rng: np.random.Generator) -> Sampled:
     n = game.n_players
-    n_coefficients = _n_coefficients(n)
-    if game.budget < n_coefficients + 2:
-        raise BudgetError(
-            f"regression needs {n_coefficients + 2} evaluations or more, not {game.budget}"
-        )
-    coalitions = _fair_coalitions(game.budget, n, rng)
+    coalitions = fair_coalitions(game.budget, n, rng)
     values = game(coalitions)
     signs = np.where(coalitions, 1.0, -1.0)
     i, j = np.triu_indices(n, 1)
     design = np.column_stack([np.ones(len(values)), signs, signs[:, i] * signs[:, j]])
-    lengths, axes = np.linalg.eigh(design.T @ design / len(values))
-    if lengths[0] < 1e-9:
-        raise BudgetError(
-            f"{game.budget} evaluations do not tell all pairs apart; allow twice the"
-            f" {n_coefficients} coefficients"
-        )
-    inverse = (axes / lengths) @ axes.T / len(values)
-    coefficients = inverse @ (design.T @ values)
-    residual = values - design @ coefficients
-    freedom = len(values) - n_coefficients
-    # White's errors with the small-sample factor: the residual is what higher orders leave, and
-    # its size may depend on the coalition.
-    spread = inverse @ (design.T * residual**2)
-    variance = np.einsum("ab,ba->a", spread, design @ inverse) * len(values) / freedom
+    coefficients, errors, freedom = least_squares(design, values)
     mean, stderr = np.zeros((n, n)), np.zeros((n, n))
+    # A step from out (−1) to in (+1) of both players is four times the coefficient.
     mean[i, j] = mean[j, i] = 4 * coefficients[1 + n :]
-    stderr[i, j] = stderr[j, i] = 4 * np.sqrt(np.maximum(0.0, variance[1 + n :]))
+    stderr[i, j] = stderr[j, i] = 4 * errors[1 + n :]
     return Sampled(mean, stderr, freedom)

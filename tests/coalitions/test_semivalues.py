@@ -142,6 +142,7 @@ def test_banzhaf_paradox_of_49_49_2():
 
 SAMPLED = [
     (lambda game, **options: banzhaf(game, method="msr", **options), "coin"),
+    (lambda game, **options: banzhaf(game, method="regression", **options), "coin"),
     (lambda game, **options: banzhaf(game, method="star", **options), "coin"),
     (lambda game, **options: beta_shapley(game, 4, 1, method="star", **options), "beta"),
 ]
@@ -188,7 +189,8 @@ def test_same_seed_same_numbers(sample, kind, smooth_table):
 def test_auto_is_exact_when_it_can_be(rng):
     small = Asked(rng.random(1 << 5))
     assert banzhaf(small).method == "exact"
-    assert banzhaf(small, budget=31).method == "msr"
+    assert banzhaf(small, budget=31).method == "regression"
+    assert banzhaf(small, budget=23).method == "msr"
     assert beta_shapley(small, 2, 1, budget=31).method == "star"
     large = SynergyGraph(np.zeros((40, 40))).game()
     assert banzhaf(large).method == "exact"
@@ -206,7 +208,7 @@ def test_bad_requests_get_a_sentence(rng):
         semivalue(game, [0.5] * 5)
     with pytest.raises(InvalidInputError, match="both must be positive"):
         beta_shapley(game, 0, 1)
-    with pytest.raises(UnknownNameError, match="there are: auto, exact, msr, star"):
+    with pytest.raises(UnknownNameError, match="there are: auto, exact, regression, msr, star"):
         banzhaf(game, method="guess")
     with pytest.raises(BudgetError, match="2\\^5 evaluations"):
         banzhaf(game, method="exact", budget=31)
