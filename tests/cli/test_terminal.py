@@ -1,0 +1,107 @@
+"""What surrounds a command: pipes, narrow terminals, colours, locales, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from coalitions import SynergyGraph
+from tests.cli.test_solve import COMMAND, EXAMPLE, coalitions
+
+COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
+            "resume", "algorithms", "datasets"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def large_graph(tmp_path_factory):
+    """A graph nobody proves in the time a test has."""
+    rng = np.random.default_rng(0)
+    matrix = np.triu(rng.normal(size=(90, 90)).round(3), 1)
+    path = tmp_path_factory.mktemp("graphs") / "noise.npz"
+    SynergyGraph(matrix + matrix.T).write(path)
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command):
+    result = coalitions(command, "--help")
+    assert result.returncode == 0, result.stderr
+    assert f"Example: coalitions {command}" in result.stdout
+    assert result.stderr == ""
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(large_graph):
+    script = f"{COMMAND} solve {EXAMPLE} --solver greedy --json | head -c 1"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True
+    )
+    assert "Traceback" not in result.stderr
+    assert "BrokenPipe" not in result.stderr
+
+
+def test_a_narrow_terminal_shows_everything():
+    result = coalitions("solve", EXAMPLE, "--solver", "greedy", env={**os.environ, "COLUMNS": "60"})
+    assert max(map(len, result.stdout.splitlines())) <= 60
+    assert "mnist-5" in result.stdout
+
+
+def test_no_colours_without_a_terminal_or_when_told():
+    result = coalitions("solve", EXAMPLE, "--solver", "greedy")
+    assert "\x1b[" not in result.stdout + result.stderr
+    forced = coalitions(
+        "solvers", env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm"}
+    )
+    assert "\x1b[3" not in forced.stdout  # 30 … 37 are the colours
+
+
+def test_a_locale_without_utf8():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    for arguments in (["--help"], ["solvers"], ["solve", "missing.csv"]):
+        result = coalitions(*arguments, env=environment)
+        assert "Traceback" not in result.stderr
+        assert result.returncode in (0, 2)
+
+
+def test_ctrl_c_while_solving_gives_the_best_so_far(large_graph):
+    process = subprocess.Popen(
+        [COMMAND, "solve", large_graph, "--solver", "branch-and-cut", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode in (0, 130), err
+    if process.returncode == 0:
+        assert '"optimal": false' in out
+
+
+def test_messages_do_not_mix_with_json():
+    result = coalitions("solve", EXAMPLE, "--solver", "greedy", "--json")
+    assert result.stdout.startswith("{")
+    assert result.stderr == ""
+
+
+def test_the_module_beside_the_data_is_found_as_a_plugin(tmp_path):
+    (tmp_path / "my_solver.py").write_text(
+        "import numpy as np\n"
+        "from dataclasses import dataclass\n"
+        "from solvers import SOLVERS, Answer, Solver\n"
+        "@SOLVERS.register('everybody')\n"
+        "@dataclass(frozen=True)\n"
+        "class Everybody(Solver):\n"
+        "    exact = False\n"
+        "    def search(self, graph, *, limits, warm_start=None, sizes=None):\n"
+        "        bound = float(np.maximum(graph.edges.weight, 0).sum())\n"
+        "        return Answer(np.zeros(graph.n_players, np.int64), bound)\n"
+    )
+    result = coalitions(
+        "solve", EXAMPLE, "--plugin", "my_solver", "--solver", "everybody", "--json", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert '"solver": "everybody"' in result.stdout
