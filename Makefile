@@ -18,9 +18,11 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/coalitions solve examples/data/three_domains.csv
-	rm -rf runs/demo
-	$(BIN)/coalitions run --algorithm fedavg --dataset digits --clients 5 --rounds 3 --out runs/demo
+	mkdir -p runs
+	$(BIN)/coalitions solve examples/data/three_domains.csv --output runs/solution.json --certificate runs/proof.json
+	$(BIN)/coalitions verify examples/data/three_domains.csv runs/solution.json --certificate runs/proof.json
+	$(BIN)/coalitions run --algorithm pfedsv --dataset digits --partition ring:2 --rounds 6 --out runs/demo --force
+	$(BIN)/coalitions report runs/demo
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -29,7 +31,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 format: $(STAMP)
 	$(BIN)/ruff format .
