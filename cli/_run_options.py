@@ -29,7 +29,7 @@ Participation = Annotated[
     float | None, typer.Option(help="Share of the clients in each round. [default: 1]")
 ]
 LocalEpochs = Annotated[
-    int | None, typer.Option(help="Passes over a client's data in a round. [default: 5]")
+    int | None, typer.Option(help="Passes over a client's data in a round. [default: 1]")
 ]
 BatchSize = Annotated[int | None, typer.Option(help="Images in a batch. [default: 10]")]
 Lr = Annotated[float | None, typer.Option(help="Learning rate. [default: 0.05]")]

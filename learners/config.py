@@ -62,7 +62,7 @@ class RunConfig:
     model: str = "auto"
     rounds: int = 20
     participation: float = 1.0
-    local_epochs: int = 5
+    local_epochs: int = 1
     batch_size: int = 10
     optimizer: Literal["sgd", "adam"] = "sgd"
     lr: float = 0.05

@@ -1,0 +1,85 @@
+"""`coalitions run`, `resume`, `algorithms` and `compare` as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("coalitions")
+SHORT = ("--rounds", 2, "--clients", 3, "--train-size", 30, "--workers", 1)
+
+
+def coalitions(*arguments, **options):
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, **options
+    )
+
+
+def test_run_resume_and_repeat(tmp_path):
+    result = coalitions("run", *SHORT, "--algorithm", "fedprox", "--set", "mu=0.5",
+                        "--out", "runs/one", "--json", cwd=tmp_path)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""  # quiet when it is not a terminal
+    document = json.loads(result.stdout)
+    assert set(document) >= {
+        "algorithm",
+        "dataset",
+        "clients",
+        "rounds",
+        "mean_test_accuracy",
+        "per_client_test_accuracy",
+        "worst_client_accuracy",
+        "communication",
+        "epsilon",
+        "seconds",
+        "out",
+    }
+    assert document["communication"]["up"] == document["communication"]["down"] > 0
+    assert len(document["per_client_test_accuracy"]) == document["clients"] == 3
+    assert "mu = 0.5" in (tmp_path / "runs/one/config.toml").read_text()
+
+    (tmp_path / "runs/one/result.json").unlink()
+    resumed = json.loads(coalitions("resume", "runs/one", "--json", cwd=tmp_path).stdout)
+    repeated = coalitions("run", "runs/one/config.toml", "--out", "runs/two", "--json",
+                          cwd=tmp_path)  # fmt: skip
+    repeated = json.loads(repeated.stdout)
+    for again in (resumed, repeated):
+        assert again["per_client_test_accuracy"] == document["per_client_test_accuracy"]
+        assert again["communication"] == document["communication"]
+
+
+def test_without_out_a_free_folder_is_found_and_a_summary_printed(tmp_path):
+    result = coalitions("run", *SHORT, "--algorithm", "local", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "mean test accuracy" in result.stdout
+    assert (tmp_path / "runs/local-digits-1/result.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--algorithm", "fedavgg"), "did you mean 'fedavg'"),
+        (("--set", "mu"), "--set takes OPTION=VALUE"),
+        (("--clients", "0"), "clients must be 1 or more"),
+        (("nothing.toml",), "cannot read nothing.toml"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(arguments, sentence, tmp_path):
+    result = coalitions("run", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_algorithms_are_listed_with_their_options():
+    document = json.loads(coalitions("algorithms", "--json").stdout)
+    assert set(document) >= {"local", "fedavg", "fedavg-ft", "fedprox", "domain"}
+    assert document["fedprox"]["options"] == {"mu": 0.01}
+    assert all(about["summary"] for about in document.values())
+    assert "mu=0.01" in coalitions("algorithms").stdout
