@@ -9,6 +9,7 @@ from coalitions._lazy import lazy_names
 if TYPE_CHECKING:
     from solvers.certificate import Certificate
     from solvers.front_door import available, solve
+    from solvers.games import solve_game
     from solvers.solution import Solution
     from solvers.solver import SOLVERS, Answer, Limits, Solver
     from solvers.verification import Verification, verify
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HOME = {
     "solvers.certificate": ("Certificate",),
     "solvers.front_door": ("available", "solve"),
+    "solvers.games": ("solve_game",),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
     "solvers.verification": ("Verification", "verify"),
@@ -31,6 +33,7 @@ __all__ = [
     "Verification",
     "available",
     "solve",
+    "solve_game",
     "verify",
 ]
 

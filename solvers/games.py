@@ -1,0 +1,196 @@
+"""solve_game: the best coalition structure of any characteristic function."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+
+from coalitions.enumeration import coalitions_of_masks
+from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.game import FloatVector, Game, IntVector, table_of
+from coalitions.structure import CoalitionStructure
+from solvers.solution import Solution
+from solvers.solver import Limits
+
+MAX_PLAYERS = 25
+"""2^25 values and the tables beside them take about 0.7 GiB."""
+
+BATCH_BITS = 16
+"""The game is asked for 2^16 coalitions at a time."""
+
+SUM_BITS = 60
+"""Sums of n scaled values stay below 2^60, so that they and their slacks fit in int64."""
+
+PRICE_ROUNDS = 4
+"""How many times each price is lowered as far as it goes."""
+
+WORK_AT_ONCE = 10_000_000
+"""Steps of the recursion between two glances at the clock."""
+
+
+def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
+    r"""Return the structure that maximises the sum of its coalitions' values.
+
+    .. math:: \max_{\mathcal{C}} \sum_{C \in \mathcal{C}} v(C)
+
+    over all partitions of the players; the value of the empty coalition never counts. All 2^n
+    coalitions are evaluated, once each.
+
+    Parameters
+    ----------
+    game
+        Any game of up to 25 players.
+    time_limit
+        Wall time in seconds; the answer is then the best structure so far with a valid bound.
+
+    Raises
+    ------
+    InvalidInputError
+        There are too many players, or a value is not finite.
+    NoSolutionError
+        The time was over before all coalitions were evaluated.
+
+    Notes
+    -----
+    Any prices p of the players with :math:`p(C) \ge v(C)` for all C prove the bound p(N), and say
+    how far each coalition falls short of it: :math:`s(C) = p(C) - v(C)`. Coalitions that fall
+    short by more than the best structure known are left out. On the others runs the recursion over
+    subsets in which the first player's coalition goes first, so that every structure is looked at
+    in one order only: at most :math:`3^{n-1}/2` steps, as in [Michalak2016]_, and far fewer where
+    a coalition is worth no more than its parts. Values are whole multiples of a power of two,
+    rounded up where they are not, so sums are exact.
+
+    Examples
+    --------
+    >>> from coalitions import SynergyGraph
+    >>> solution = solve_game(SynergyGraph([[0, 3, -2], [3, 0, -2], [-2, -2, 0]]).game())
+    >>> solution.structure.coalitions, solution.value, solution.optimal
+    (((0, 1), (2,)), 3.0, True)
+    """
+    started = time.monotonic()
+    n = int(game.n_players)
+    if not 1 <= n <= MAX_PLAYERS:
+        raise InvalidInputError(
+            f"the game has {n} players; solve_game evaluates all 2^n coalitions and takes 1 to"
+            f" {MAX_PLAYERS} players"
+        )
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
+    limits = Limits(deadline=None if time_limit is None else started + time_limit)
+    values = _evaluated(game, n, limits)
+    largest = _raise_hopeless(values, n)
+    blocks, bound, stats = _best_blocks(values, n, limits)
+    value = math.fsum(values[blocks].tolist())
+    members = coalitions_of_masks(blocks, n)
+    return Solution(
+        structure=CoalitionStructure(np.flatnonzero(row).tolist() for row in members),
+        value=value,
+        bound=max(bound, value),
+        total_weight=largest,
+        seconds=time.monotonic() - started,
+        solver="subset-dp",
+        stats=stats,
+    )
+
+
+def _evaluated(game: Game, n: int, limits: Limits) -> FloatVector:
+    """Return the values of all coalitions, player i = bit i, with 0 for the empty one."""
+    table = table_of(game)
+    values = np.empty(1 << n) if table is None else np.array(table, np.float64)
+    step = 1 << min(n, BATCH_BITS)
+    for first in range(0, 1 << n, step) if table is None else ():
+        if limits.expired:
+            raise NoSolutionError(
+                f"the time limit was over after {first} of {1 << n} coalitions were evaluated;"
+                " give more time, or a game that is faster to evaluate"
+            )
+        answer = np.asarray(game(coalitions_of_masks(np.arange(first, first + step), n)))
+        if answer.shape != (step,):
+            raise InvalidInputError(
+                f"the game answered {step} coalitions with an array of shape {answer.shape};"
+                f" expected ({step},)"
+            )
+        values[first : first + step] = answer
+    values[0] = 0.0
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        members = np.flatnonzero(coalitions_of_masks(wrong[:1], n)[0]).tolist()
+        raise InvalidInputError(
+            f"the value of coalition {members} is {values[wrong[0]]}; values must be finite"
+        )
+    return values
+
+
+def _raise_hopeless(values: FloatVector, n: int) -> float:
+    """Raise values so low that nobody would form the coalition, in place; return the largest |v|.
+
+    A coalition worth less than its players alone, and so less than the sum of all players'
+    negative values, is in no best structure. Games forbid coalitions by values such as −1e9, which
+    would otherwise set the scale on which values are rounded and compared.
+    """
+    alone = math.fsum(np.minimum(values[1 << np.arange(n)], 0.0).tolist())
+    floor = alone - (max(-alone, float(values.max())) or 1.0)
+    np.maximum(values, floor, out=values)
+    values[0] = 0.0
+    return float(np.abs(values).max())
+
+
+def _best_blocks(
+    values: FloatVector, n: int, limits: Limits
+) -> tuple[IntVector, float, dict[str, int]]:
+    """Return the best structure found as bit sets, a bound, and what was counted."""
+    from solvers import _structure_dp as dp
+
+    scaled, unit = _whole_numbers(values, n)
+    prices = dp.best_shares(scaled, n)
+    slack = scaled  # p(C) − v(C), in place
+    dp.to_slack(slack, prices)
+    for shift in range(PRICE_ROUNDS):
+        for player in np.roll(np.arange(n), shift * n // PRICE_ROUNDS):
+            if not limits.expired:
+                dp.lower_price(slack, prices, player)
+    total = sum(prices.tolist())
+    blocks, budget = np.array([len(slack) - 1]), int(slack[-1])
+    for lead in range(n):
+        if limits.expired:
+            break
+        candidate = dp.greedy_blocks(slack, n, lead)
+        shortfall = int(slack[candidate].sum())
+        if shortfall < budget:
+            blocks, budget = candidate, shortfall
+    stats = {"coalitions": len(values) - 1, "extended": 0}
+    bound = float(unit * total)
+    if budget == 0 or n == 1:
+        return blocks, float(unit * (total - budget)), stats
+    best = np.full(1 << (n - 1), dp.NONE)
+    best[0] = 0
+    try:
+        for lead in range(n - 1, 0, -1):
+            n_blocks = 1 << (n - 1 - lead)
+            at_once = max(1, int(WORK_AT_ONCE / 1.5 ** (n - 1 - lead)))
+            for first in range(0, n_blocks, at_once):
+                if limits.expired:
+                    return blocks, bound, stats
+                last = min(first + at_once, n_blocks)
+                stats["extended"] += dp.extend(slack, budget, n, best, lead, first, last)
+    except KeyboardInterrupt:
+        return blocks, bound, stats
+    left, found = (1 << n) - 1, []
+    while left:
+        block = int(dp.first_block(slack, best, left))
+        found.append(block)
+        left ^= block
+    improved = np.array(found)
+    if int(slack[improved].sum()) < budget:
+        blocks = improved
+    return blocks, float(unit * (total - int(slack[blocks].sum()))), stats
+
+
+def _whole_numbers(values: FloatVector, n: int) -> tuple[IntVector, Fraction]:
+    """Return integers k and a unit u with v ≤ u·k, equal wherever v is a multiple of u."""
+    largest = float(np.abs(values).max())
+    exponent = math.frexp(largest)[1] - SUM_BITS + n.bit_length() if largest else 0
+    return np.ceil(np.ldexp(values, -exponent)).astype(np.int64), Fraction(2) ** exponent
