@@ -85,7 +85,7 @@ def _print(found: Estimate, labels: Sequence[str]) -> None:
     table.add_column("" if exact else "with 95 % interval")
     for k, name in enumerate(labels):
         error = () if exact else (f"{found.stderr[k]:.2g}",)
-        ends = tuple(_place(end, left, span) for end in (low[k], high[k]))
+        ends = _place(low[k], left, span), _place(high[k], left, span)
         bar = _bar(_place(found.values[k], left, span), _place(0.0, left, span), ends)
         table.add_row(escape(name), f"{found.values[k]:.6g}", *error, bar)
     console = stdout()

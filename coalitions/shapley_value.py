@@ -110,6 +110,8 @@ def shapley(
         budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
     evaluator = Evaluator(game, int(budget), batch_size=batch_size, progress=progress)
     if n == 1:
+        if evaluator.budget < 2:
+            raise BudgetError("a lone player's value takes 2 evaluations, but the budget is 1")
         empty, grand = evaluator.ends
         sampled = Sampled(np.array([grand - empty]), np.zeros(1))
         choice = Choice("exact", "a lone player gets everything")

@@ -58,8 +58,9 @@ class Owen(Estimator):
         per_call = max(1, CELLS_PER_CALL // (self._unit_cost(n) * n))
         for start in range(0, n_units, per_call):
             count = min(per_call, n_units - start)
-            q = (np.arange(self.levels) + rng.random((count, self.levels))) / (2 * self.levels)
-            half = rng.random((count, self.levels, n)) < q[:, :, None]
+            uniform = rng.random((count, self.levels, n + 1))  # unit by unit: any count continues
+            q = (np.arange(self.levels)[:, None] + uniform[:, :, :1]) / (2 * self.levels)
+            half = uniform[:, :, 1:] < q
             rows = np.concatenate([half, ~half], axis=1)
             marginals = _neighbour_marginals(game, rows.reshape(-1, n))
             units[start : start + count] = marginals.reshape(count, -1, n).mean(axis=1)
