@@ -44,7 +44,7 @@ def torchvision_module(name: str) -> ModuleType:
 
 
 def _declare_missing_operators() -> None:
-    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for operator, signature in _LOOKED_UP_AT_IMPORT.items():
         if not hasattr(torch.ops.torchvision, operator):
             library.define(signature)  # type: ignore[no-untyped-call]

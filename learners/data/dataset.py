@@ -105,13 +105,14 @@ class DataSet:
 
     Attributes
     ----------
-    partition, model, train_size
-        What ``auto`` stands for with this data set, as in the paper that uses it; `train_size`
-        None stands for all images.
+    partition
+        What ``auto`` stands for with this data set.
+    train_size
+        Training images per client if the user does not say, as in the paper that made the set
+        known; None for all.
     """
 
     partition: ClassVar[str] = "pathological:2"
-    model: ClassVar[str] = "cnn"
     train_size: ClassVar[int | None] = None
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:

@@ -15,5 +15,4 @@ class Digit5(CompositeSet):
 
     parts = ("mnist", "svhn", "usps", "synth-digits", "mnist-m")
     shape = (3, 64, 64)
-    model = "lenet-64"
     train_size = 1000

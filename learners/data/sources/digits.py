@@ -19,8 +19,6 @@ class Digits(DataSet):
     testing (1433 / 364), whatever the seed of the run.
     """
 
-    model = "mlp"
-
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Return the one image set; `folder` does not matter."""
         # Reading the file takes 0.2 s, importing sklearn.datasets to do it 2 s.

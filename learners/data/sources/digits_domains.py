@@ -24,7 +24,6 @@ class DigitsDomains(DataSet):
     """
 
     partition = "domains"
-    model = "mlp"
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Return one image set per domain."""

@@ -15,5 +15,4 @@ class MtSvMm(CompositeSet):
 
     parts = ("mnist", "svhn", "mnist-m")
     shape = (3, 28, 28)
-    model = "cffl-cnn"
     train_size = 200

@@ -25,7 +25,6 @@ class Office10(DataSet):
     """
 
     partition = "domains"
-    model = "lenet-64"
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Read the archives, else the folders of pictures."""
