@@ -7,6 +7,7 @@ import torch
 
 from learners.algorithm import Algorithm
 from learners.client import Client, LocalImages
+from learners.many_models import score_models
 from learners.task import Message, Reveals, task
 from learners.training import Objective, fit, gradient_at, score_model, score_predictions
 from learners.utility import Metric, ModelGame
@@ -59,7 +60,7 @@ def evaluate(client: Client, message: Message) -> Message:
 def evaluate_many(client: Client, message: Message) -> Message:
     """Test many models (`models`, [m, P]) on the client's data (`on`: validation by default)."""
     data = _split(client, message.get("on", "validation"))
-    scores = [score_model(client.workspace, row, data) for row in message["models"]]
+    scores = score_models(client.workspace, message["models"], data)
     return {
         "accuracy": np.array([score.accuracy for score in scores]),
         "loss": np.array([score.loss for score in scores]),

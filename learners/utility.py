@@ -13,10 +13,14 @@ from torch import Tensor
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, as_coalitions
 from learners.client import LocalImages
-from learners.training import score_model
+from learners.many_models import score_models
+from learners.training import Score
 from learners.workspace import Workspace
 
 Metric = Literal["accuracy", "loss"]
+
+AVERAGES_AT_ONCE = 1 << 26
+"""Parameters of averaged models to hold at a time: a quarter of a gigabyte."""
 
 
 class ModelGame:
@@ -28,9 +32,8 @@ class ModelGame:
     With ``metric="loss"``, :math:`v(X) = \ln C - \text{loss}` for C classes: better than guessing
     is positive, and the empty coalition guesses.
 
-    All averages asked for in one call are one matrix product; then every distinct coalition is
-    tested once. On a CPU a plain pass for each model is the fastest way known here (stacking the
-    models with `vmap`, grouped convolutions and unfolding were slower).
+    All averages asked for in one call are one matrix product (or a few, if they would not fit in
+    memory), and every distinct coalition is tested once, see `learners.many_models`.
 
     Parameters
     ----------
@@ -74,16 +77,17 @@ class ModelGame:
         """Return the value of every coalition, bool[m, n] -> float64[m]."""
         members = as_coalitions(coalitions, self.n_players)
         distinct, where = np.unique(members, axis=0, return_inverse=True)
-        sizes = distinct.sum(axis=1, keepdims=True)
-        weights = torch.from_numpy(distinct / np.maximum(sizes, 1)).to(self._models)
-        values = np.array(
-            [
-                self._value(row) if size else 0.0
-                for row, size in zip(weights @ self._models, sizes[:, 0], strict=True)
+        sizes = distinct.sum(axis=1)
+        values = np.zeros(len(distinct))
+        (some,) = np.nonzero(sizes)
+        at_once = max(1, AVERAGES_AT_ONCE // self._models.shape[1])
+        for block in np.split(some, range(at_once, len(some), at_once)):
+            weights = torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models)
+            values[block] = [
+                self._value(score)
+                for score in score_models(self._workspace, weights @ self._models, self._data)
             ]
-        )
         return values[where.reshape(-1)]
 
-    def _value(self, model: Tensor) -> float:
-        score = score_model(self._workspace, model, self._data)
+    def _value(self, score: Score) -> float:
         return score.accuracy if self._metric == "accuracy" else self._guessing - score.loss

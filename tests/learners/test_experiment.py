@@ -189,7 +189,7 @@ def test_a_damaged_checkpoint_is_noticed(tmp_path, suffix):
 
 
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
-    with pytest.raises(InvalidInputError, match="no config.toml"):
+    with pytest.raises(InvalidInputError, match=r"no config\.toml"):
         resume(tmp_path)
 
 

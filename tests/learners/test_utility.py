@@ -8,8 +8,14 @@ from torch import nn
 from coalitions.enumeration import all_coalitions
 from coalitions.errors import InvalidInputError
 from coalitions.game import Game
+from learners.client import LocalImages
+from learners.many_models import score_models
+from learners.models import build_model
+from learners.parameters import Layout
 from learners.tasks import shapley
+from learners.training import score_model
 from learners.utility import ModelGame
+from learners.workspace import Workspace
 from tests.learners import toy
 
 
@@ -80,3 +86,30 @@ def test_shapley_values_share_out_the_value_of_all_models(setting):
     game = ModelGame(client.workspace, rows, client.data.validation, n_classes=3)
     assert reply["values"].shape == (4,)
     assert reply["values"].sum() == pytest.approx(float(game(np.ones(4, bool))[0]))
+
+
+@pytest.mark.parametrize("name", ["lenet-5", "cnn", "mlp"])
+def test_many_models_score_as_each_of_them_alone(name):
+    shape = (3, 12, 12)
+    module = build_model(name, shape=shape, n_classes=5, seed=0)
+    layout = Layout.of(module)
+    workspace = Workspace(module, layout, torch.device("cpu"))
+    stream = torch.Generator().manual_seed(1)
+    start = workspace.saved()
+    n = 7 if name == "cnn" else 40
+    rows = start + 0.1 * torch.rand(n, len(start), generator=stream)
+    images = torch.randn(230, *shape, generator=stream)
+    labels = torch.randint(0, 5, (230,), generator=stream)
+    data = LocalImages(toy.Split(images, labels), torch.device("cpu"))
+    for row, score in zip(rows, score_models(workspace, rows, data), strict=True):
+        alone = score_model(workspace, row, data)
+        assert (score.correct, score.n) == (alone.correct, alone.n)
+        assert score.loss == pytest.approx(alone.loss, rel=1e-5)
+
+
+def test_averages_that_do_not_fit_are_formed_in_parts(setting, monkeypatch):
+    client, rows = setting
+    game = ModelGame(client.workspace, rows, client.data.validation, n_classes=3)
+    whole = game(all_coalitions(4))
+    monkeypatch.setattr("learners.utility.AVERAGES_AT_ONCE", 4 * rows.shape[1])
+    assert game(all_coalitions(4)).tolist() == whole.tolist()
