@@ -17,6 +17,14 @@ import typer
 import cli
 from coalitions import __version__
 
+EXTRAS = {
+    **dict.fromkeys(
+        ("torch", "torchvision", "sklearn", "safetensors", "opacus", "skimage"), "learners"
+    ),
+    **dict.fromkeys(("flwr", "ray"), "flower"),
+}
+"""What to install for a package that the base installation leaves out."""
+
 app = typer.Typer(
     name="coalitions",
     help="Find the best coalitions, prove it, share the gain, make federated learning personal.",
@@ -73,6 +81,12 @@ def _exit_code() -> int:
         return _complain(error, 2)
     except CoalitionError as error:
         return _complain(error, 1)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        command = f"pip install 'coalition-kit[{extra}]'"
+        return _complain(f"this needs {error.name}, which is not installed: {command}", 2)
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except BrokenPipeError:

@@ -189,7 +189,9 @@ class _ProgressLine:
 
     def __enter__(self) -> _ProgressLine:
         if self._console is not None:
-            self._status = self._console.status("solving …")
+            self._status = self._console.status(
+                "solving … (the first time on a machine, kernels are compiled: half a minute)"
+            )
             self._status.start()
         return self
 

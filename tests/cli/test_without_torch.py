@@ -1,0 +1,37 @@
+"""A base installation, without torch, does what it can and says what to install for the rest."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.cli.test_solve import EXAMPLE, coalitions
+
+
+@pytest.fixture
+def without_torch(tmp_path):
+    """An environment in which importing torch fails as if it were not installed."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('torch', 'torchvision', 'sklearn', 'safetensors'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def test_graphs_and_games_do_not_need_torch(without_torch):
+    assert coalitions("solve", EXAMPLE, "--solver", "highs", env=without_torch).returncode == 0
+    assert coalitions("shapley", EXAMPLE, env=without_torch).returncode == 0
+    assert coalitions("datasets", env=without_torch).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["run", "algorithms"])
+def test_learning_says_what_to_install(without_torch, command, tmp_path):
+    result = coalitions(command, env=without_torch, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "pip install 'coalition-kit[learners]'" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
