@@ -87,8 +87,8 @@ class Part:
     value: int
     bound: int
     merges: tuple[tuple[int, int], ...] = ()
-    triangles: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 3), np.int64))
-    cuts: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 1), np.int64))
+    triangles: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    cuts: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 1), np.int64))
     tree: tuple[Branch, ...] = (Branch(),)
 
 
@@ -175,7 +175,14 @@ class Certificate:
                 tuple(_pair(pair) for pair in document["must_link"]),
                 tuple(_pair(pair) for pair in document["cannot_link"]),
             )
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError) as error:
+        except (
+            AttributeError,
+            KeyError,
+            OverflowError,
+            TypeError,
+            ValueError,
+            ZeroDivisionError,
+        ) as error:
             raise InvalidInputError(f"the certificate is damaged: {error!r}") from None
 
     def write(self, path: str | Path) -> None:
@@ -198,22 +205,31 @@ class Certificate:
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
+    # Stages share most of their inequalities; each is written once.
+    triangles, which = np.unique(part.triangles, axis=0, return_inverse=True)
+    cuts, which_cut = np.unique(part.cuts, axis=0, return_inverse=True)
+    number = np.concatenate([which.ravel(), len(triangles) + which_cut.ravel()])
     return {
         "nodes": [list(node) for node in part.nodes],
         "unit": [part.unit.numerator, part.unit.denominator],
         "value": part.value,
         "bound": part.bound,
         "merges": [list(pair) for pair in part.merges],
-        "triangles": part.triangles.tolist(),
-        "cuts": [[node for node in cut if node >= 0] for cut in part.cuts.tolist()],
-        "tree": [_branch_to_json(branch) for branch in part.tree],
+        "triangles": triangles.tolist(),
+        "cuts": [[node for node in cut if node >= 0] for cut in cuts.tolist()],
+        "tree": [_branch_to_json(branch, number) for branch in part.tree],
     }
 
 
-def _branch_to_json(branch: Branch) -> dict[str, Any]:
+def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
+    """Describe a branch, with inequality k called number[k]."""
     document: dict[str, Any] = {
         "stages": [
-            {"bits": stage.bits, "rows": stage.rows.tolist(), "values": stage.values.tolist()}
+            {
+                "bits": stage.bits,
+                "rows": number[stage.rows].tolist(),
+                "values": stage.values.tolist(),
+            }
             for stage in branch.stages
         ]
     }

@@ -249,14 +249,16 @@ class _Proof:
             and not (triangles[:, [0, 0, 1]] == triangles[:, [1, 2, 2]]).any(),
             f"{self.name} has a triangle that is none",
         )
-        for cut in cuts.tolist():
-            nodes = [node for node in cut if node != -1]
-            _check(
-                cut[: len(nodes)] == nodes
-                and len(set(nodes)) == len(nodes) >= 2
-                and all(0 <= node < n for node in nodes),
-                f"{self.name} has a cut that is none: {nodes}",
-            )
+        there = cuts >= 0
+        ordered = np.sort(np.where(there, cuts, n + np.arange(cuts.shape[1])), axis=1)
+        _check(
+            cuts.ndim == 2
+            and not (there[:, 1:] & ~there[:, :-1]).any()
+            and bool((there.sum(axis=1) >= 2).all())
+            and bool(((cuts >= -1) & (cuts < n)).all())
+            and not (ordered[:, 1:] == ordered[:, :-1]).any(),
+            f"{self.name} has a cut that is none",
+        )
 
     def _after_merges(self) -> Any:  # noqa: ANN401 (int[n])
         """Return the group of each node after the mergers, each of which must obey a rule."""

@@ -132,14 +132,18 @@ def violated_triangles(x: Singles, tolerance: float, at_most: int) -> IntVector:
                     bins[min(255, int((row[i] + row[k] - other[k] - 1.0) * 256.0))] += 1
     total = 0
     lowest = 0
+    quota = 0
     for b in range(255, -1, -1):
         if total + bins[b] > at_most:
-            lowest = b + 1
+            lowest = b
+            quota = at_most - total
             break
         total += bins[b]
+    crowd = bins[lowest]
     tolerance = max(tolerance, lowest / 256.0)
-    keys = np.empty(total, np.int64)
+    keys = np.empty(total + quota, np.int64)
     found = 0
+    passed = 0
     for c in range(m):
         row = x[c]
         count = 0
@@ -153,9 +157,15 @@ def violated_triangles(x: Singles, tolerance: float, at_most: int) -> IntVector:
             need = 1.0 + tolerance - row[i]
             for q in range(p + 1, count):
                 k = near[q]
-                if row[k] - other[k] > need and found < total:
-                    keys[found] = (c * m + i) * m + k
-                    found += 1
+                if row[k] - other[k] > need:
+                    if quota and int((row[i] + row[k] - other[k] - 1.0) * 256.0) <= lowest:
+                        # Of those that are equally bad, every so many are taken.
+                        passed += 1
+                        if passed * quota // crowd == (passed - 1) * quota // crowd:
+                            continue
+                    if found < len(keys):
+                        keys[found] = (c * m + i) * m + k
+                        found += 1
     return keys[:found]
 
 

@@ -13,6 +13,7 @@ from solvers.branch_and_cut.multipliers import LONGEST, row_keys
 from solvers.branch_and_cut.problem import IntMatrix
 from solvers.heuristics._random import RandomState, below, uniform
 
+
 def violated_cuts(
     x: Singles, *, violation: float, starts: int, at_most: int, state: RandomState
 ) -> IntMatrix:
@@ -34,7 +35,8 @@ def violated_cuts(
     rows, depths = _grow_cuts(x, violation, starts, state)
     rows = rows[np.argsort(-depths, kind="stable")]
     first = np.unique(row_keys(rows), return_index=True)[1]
-    return rows[np.sort(first)[:at_most]]
+    chosen: IntMatrix = rows[np.sort(first)[:at_most]]
+    return chosen
 
 
 @njit(cache=True)

@@ -118,7 +118,7 @@ class BranchAndCut(Solver):
                 "cuts": tree.cuts,
                 "merged": len(rules),
             },
-            certificate=Certificate(n, (part,)),
+            certificate=Certificate(n, (part,)) if tree.record.complete else None,
         )
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from coalitions.game import FloatVector, IntVector
 from solvers.branch_and_cut.problem import IntMatrix
 
-
 LONGEST = 12
 """Most groups in the set T of a cut."""
 
@@ -48,7 +47,10 @@ class Multipliers:
     def none(cls) -> Multipliers:
         """Return no multipliers at all."""
         return cls(
-            np.empty((0, 3), np.int64), np.empty(0), np.empty((0, 1 + LONGEST), np.int64), np.empty(0)
+            np.empty((0, 3), np.int64),
+            np.empty(0),
+            np.empty((0, 1 + LONGEST), np.int64),
+            np.empty(0),
         )
 
     def mapped(self, merge: IntVector) -> Multipliers:

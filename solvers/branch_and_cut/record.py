@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coalitions.game import IntVector
 from solvers.branch_and_cut.exact import ExactBound
-from solvers.branch_and_cut.multipliers import LONGEST, Multipliers, row_keys
-from solvers.branch_and_cut.problem import IntMatrix, Problem
+from solvers.branch_and_cut.multipliers import LONGEST, Multipliers
+from solvers.branch_and_cut.problem import Problem
 from solvers.certificate import Branch, Stage
+
+Rows = NDArray[np.int32]
+
+_NO_TRIANGLE = np.empty((0, 3), np.int32)
+_NO_CUT = np.empty((0, 1 + LONGEST), np.int32)
+
+MOST_CELLS = 250_000_000
+"""A record that needs more cells than this (1 GB) is given up, and there is no certificate."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +27,9 @@ class _Stage:
     """Integer multipliers of rows named by players, not by groups that change."""
 
     bits: int
-    triangles: IntMatrix
+    triangles: Rows
     triangle_values: IntVector
-    cuts: IntMatrix
+    cuts: Rows
     cut_values: IntVector
 
 
@@ -35,15 +44,16 @@ class _Branch:
 class Record:
     """Branches of a search in the order in which they were opened.
 
-    Parameters
+    Attributes
     ----------
-    n_players
-        Number of players of the graph.
+    complete
+        Whether everything was kept; False once it grew too large.
     """
 
-    def __init__(self, n_players: int) -> None:
-        self._n_players = n_players
+    def __init__(self) -> None:
         self._branches = [_Branch()]
+        self._cells = 0
+        self.complete = True
 
     def __len__(self) -> int:
         return len(self._branches)
@@ -52,6 +62,13 @@ class Record:
         self, branch: int, problem: Problem, multipliers: Multipliers, proof: ExactBound
     ) -> None:
         """Note multipliers that decided pairs, or the whole branch."""
+        self._cells += 5 * len(multipliers.triangles) + (3 + LONGEST) * len(multipliers.cuts)
+        if self._cells > MOST_CELLS:
+            self.complete = False
+            for entry in self._branches:
+                entry.stages.clear()
+        if not self.complete:
+            return
         # One more cell, so that −1 stays −1.
         player = np.append(problem.representatives, -1)
         triangles_used = np.flatnonzero(proof.triangle_values)
@@ -76,28 +93,18 @@ class Record:
         self._branches += [_Branch(), _Branch()]
         return together, apart
 
-    def written(self) -> tuple[IntMatrix, IntMatrix, tuple[Branch, ...]]:
+    def written(self) -> tuple[Rows, Rows, tuple[Branch, ...]]:
         """Return the triangles and the cuts that were used and the tree over them, for a `Part`."""
         stages = [stage for entry in self._branches for stage in entry.stages]
-        n = self._n_players
-        no_triangle = np.empty((0, 3), np.int64)
-        triangles = np.concatenate([no_triangle, *(stage.triangles for stage in stages)])
-        keys, row = np.unique(
-            (triangles[:, 0] * n + triangles[:, 1]) * n + triangles[:, 2], return_inverse=True
-        )
-        triangles = np.stack([keys // (n * n), keys // n % n, keys % n], axis=1)
-        no_cut = np.empty((0, 1 + LONGEST), np.int64)
-        cuts = np.concatenate([no_cut, *(stage.cuts for stage in stages)])
-        _, first, cut_row = np.unique(row_keys(cuts), return_index=True, return_inverse=True)
-        cuts = cuts[first]
-        cut_row += len(triangles)
-        t = c = 0
+        triangles = np.concatenate([_NO_TRIANGLE, *(stage.triangles for stage in stages)])
+        cuts = np.concatenate([_NO_CUT, *(stage.cuts for stage in stages)])
+        t, c = 0, len(triangles)
         tree = []
         for entry in self._branches:
             written = []
             for stage in entry.stages:
                 ends = t + len(stage.triangles), c + len(stage.cuts)
-                rows = np.concatenate([row[t : ends[0]], cut_row[c : ends[1]]])
+                rows = np.concatenate([np.arange(t, ends[0]), np.arange(c, ends[1])])
                 values = np.concatenate([stage.triangle_values, stage.cut_values])
                 written.append(Stage(stage.bits, rows, values))
                 t, c = ends

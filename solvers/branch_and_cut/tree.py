@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ WARM_UP = 100
 
 CHUNK = 20
 """Steps between two looks at the bound."""
+
+HORIZON = 100
+"""Rounds of cuts within which a node must promise to close; else it is time to branch."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class TreeSearch:
         seed: int,
     ) -> None:
         self.incumbent = incumbent
-        self.record = Record(len(problem.groups))
+        self.record = Record()
         self.steps = 0
         self.cuts = 0
         self._allowed = allowed
@@ -200,13 +204,13 @@ class TreeSearch:
             ascent = self._look(ascent)
             if ascent is None:
                 return
-        self._cut(ascent, rounds=400, patience=4, steps=60)
+        self._cut(ascent, patience=4, steps=60)
 
-    def _cut(self, ascent: Ascent, *, rounds: int, patience: int, steps: int) -> None:
+    def _cut(self, ascent: Ascent, *, patience: int, steps: int) -> None:
         """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
         stalled = 0
         self._level = math.inf
-        for number in range(rounds):
+        for number in itertools.count():
             before = self._level
             ascent.update_triangles(0.01)
             point = ascent.point
@@ -222,7 +226,7 @@ class TreeSearch:
                 ascent = following
             if number % 4 == 0:
                 self._polish(ascent)
-            slow = before - self._level < 0.01 * (self._level - self.incumbent.value)
+            slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
                 if ascent.mu * ascent.scale < 2.0 * self._sharpest:
@@ -268,14 +272,15 @@ class TreeSearch:
                 continue
             ascent = Ascent(node.problem, node.multipliers, node.mu)
             ascent.run(1)
-            self._cut(ascent, rounds=12, patience=2, steps=40)
+            self._cut(ascent, patience=2, steps=40)
             if self._open and self._open[-1].branch == node.branch:
                 return
 
 
 def _most_open_pair(problem: Problem, point: Singles) -> tuple[int, int]:
-    """Return the undecided pair whose soft value is nearest to one half."""
-    distance = np.abs(point - 0.5)
+    """Return the undecided pair whose soft value is nearest to one half; heavy pairs come first."""
+    size = np.abs(problem.weights)
+    distance = np.abs(point - 0.5) - 0.1 * size / size.max()
     distance[problem.apart] = np.inf
     distance[np.tril_indices(len(distance))] = np.inf
     first, second = np.unravel_index(np.argmin(distance), distance.shape)
