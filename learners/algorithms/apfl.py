@@ -1,0 +1,112 @@
+"""A personal and a global model, mixed in a proportion that is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.optimizers import optimizer
+from learners.task import Message, Reveals, task
+from learners.training import batches, training_mode
+from learners.workspace import cross_entropy
+
+if TYPE_CHECKING:
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("apfl")
+@dataclass(frozen=True)
+class APFL(Algorithm):
+    r"""Adaptive personalised federated learning: a learnt mixture of two models [Deng2020]_.
+
+    Client i has its version :math:`w_i` of the global model and its own :math:`v_i`, and uses
+    :math:`\bar v_i = \alpha_i v_i + (1 - \alpha_i) w_i`. On every batch (Algorithm 1):
+
+    .. math::
+        w_i &\leftarrow w_i - \eta \nabla f_i(w_i), \\
+        v_i &\leftarrow v_i - \eta \nabla_v f_i(\bar v_i) = v_i - \eta \alpha_i \nabla f_i(\bar v_i)
+
+    and, where α is learnt,
+
+    .. math:: \alpha_i \leftarrow \alpha_i - \eta\,\langle v_i - w_i, \nabla f_i(\bar v_i) \rangle
+
+    kept within [0, 1]. The server takes the plain mean of the :math:`w_i`. With α fixed at 1 a
+    client trains alone; with α = 0 it is federated averaging.
+
+    Parameters
+    ----------
+    alpha
+        The first α.
+    adapt
+        When α learns: on the first batch of a ``round``, at every ``step``, or ``never``.
+    """
+
+    alpha: float = 0.5
+    adapt: Literal["round", "step", "never"] = "round"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise InvalidInputError(f"alpha of apfl must be between 0 and 1, not {self.alpha}")
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average the clients' versions of the global model, each alike."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_mixture, dict.fromkeys(federation.present, sent))
+        models = torch.stack([reply["model"] for reply in replies.values()])
+        federation.record(mean_alpha=sum(r["alpha"] for r in replies.values()) / len(replies))
+        return {**state, "model": federation.combine(models, models.new_ones(len(models)))}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for the mixtures, which clients have, and the global model."""
+        return {
+            "personal": {c: {} for c in federation.clients},
+            "global": {c: {"model": state["model"]} for c in federation.clients},
+        }
+
+
+@task(
+    "apfl",
+    model=Reveals.MODEL,
+    alpha=Reveals.METRIC,
+    train_loss=Reveals.METRIC,
+    samples=Reveals.METRIC,
+)
+def train_mixture(client: Client, message: Message) -> Message:
+    """Train the global `model` to send back, and the personal one inside the mixture."""
+    method, settings, workspace = client.algorithm, client.config, client.workspace
+    assert isinstance(method, APFL)
+    parameters, buffers = workspace.layout.parameters, slice(workspace.layout.n_parameters, None)
+    w = message["model"].clone()
+    v = client.memory.get("personal", client.site.initial).clone()
+    alpha: float = client.memory.get("alpha", method.alpha)
+    step_w = optimizer(parameters(w), settings.optimizer, settings.lr, settings.momentum)
+    step_v = optimizer(parameters(v), settings.optimizer, settings.lr, settings.momentum)
+    total, n_batches = 0.0, 0
+    with training_mode(client, "train"):
+        for chosen in batches(client, len(client.data.train), "train"):
+            images, labels = client.data.train.take(chosen)
+            workspace.load(alpha * v + (1 - alpha) * w)
+            loss = cross_entropy(workspace.module, images, labels)
+            at_mixture = workspace.backward(loss).clone()
+            v[buffers] = workspace.row[buffers]
+            workspace.load(w)
+            at_w = workspace.backward(cross_entropy(workspace.module, images, labels))
+            w[buffers] = workspace.row[buffers]
+            learns = method.adapt == "step" or (method.adapt == "round" and n_batches == 0)
+            slope = float(torch.dot(parameters(v) - parameters(w), at_mixture)) if learns else 0.0
+            step_w(at_w)
+            step_v(alpha * at_mixture)
+            alpha = min(1.0, max(0.0, alpha - settings.lr * slope))
+            total, n_batches = total + float(loss.detach()), n_batches + 1
+    client.memory.update(personal=v, alpha=alpha, model=alpha * v + (1 - alpha) * w)
+    return {
+        "model": w,
+        "alpha": alpha,
+        "train_loss": total / max(n_batches, 1),
+        "samples": len(client.data.train),
+    }

@@ -1,0 +1,86 @@
+"""A global model, and personal ones that stay near it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.task import Message, Reveals, task
+from learners.training import fit
+
+if TYPE_CHECKING:
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("ditto")
+@dataclass(frozen=True)
+class Ditto(Algorithm):
+    r"""Federated averaging with personal models that a proximal term ties to it [LiT2021]_.
+
+    Algorithm 1 there, with the solver of the paper's Section 3.1: besides its part in federated
+    averaging from :math:`w^t`, client k keeps :math:`v_k` and repeats
+
+    .. math:: v_k \leftarrow v_k - \eta\,(\nabla F_k(v_k) + \lambda\,(v_k - w^t)).
+
+    The personal model never travels. With λ = 0 it is local training; as λ grows, it becomes the
+    global model.
+
+    Parameters
+    ----------
+    lam
+        λ.
+    personal_epochs
+        Passes over the data for the personal model; the run's `local_epochs` if None.
+    """
+
+    lam: float = 1.0
+    personal_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.lam >= 0:
+            raise InvalidInputError(f"lam of ditto must be 0 or more, not {self.lam}")
+        if self.personal_epochs is not None and self.personal_epochs < 1:
+            raise InvalidInputError(
+                f"personal_epochs of ditto must be 1 or more, not {self.personal_epochs}"
+            )
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average the global halves of what clients did."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_both, dict.fromkeys(federation.present, sent))
+        models = torch.stack([reply["model"] for reply in replies.values()])
+        sizes = [float(reply["samples"]) for reply in replies.values()]
+        return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for the personal models, which clients have, and the global one."""
+        return {
+            "personal": {c: {} for c in federation.clients},
+            "global": {c: {"model": state["model"]} for c in federation.clients},
+        }
+
+
+@task("ditto", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_both(client: Client, message: Message) -> Message:
+    """Train the global `model` to send back, and the personal one, near it, to keep."""
+    method = client.algorithm
+    assert isinstance(method, Ditto)
+    shared = fit(client, message["model"])
+    personal = fit(
+        client,
+        client.own_model,
+        epochs=method.personal_epochs,
+        proximal=method.lam,
+        anchor=message["model"],
+    )
+    client.memory["model"] = personal.model
+    return {
+        "model": shared.model,
+        "train_loss": personal.loss,
+        "samples": len(client.data.train),
+    }

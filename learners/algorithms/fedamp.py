@@ -1,0 +1,155 @@
+"""Clients with similar models pull each other closer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.parameters import cosines, distances
+from learners.task import Message, Reveals, task
+from learners.training import fit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("fedamp")
+@dataclass(frozen=True)
+class FedAMP(Algorithm):
+    r"""Federated attentive message passing, and its heuristic form [Huang2021]_.
+
+    It minimises :math:`\sum_i F_i(w_i) + \lambda \sum_{i<j} A(\lVert w_i - w_j \rVert^2)` with
+    :math:`A(x) = 1 - e^{-x/\sigma}`. The server makes every client's cloud model (Eqs. 3 and 6),
+
+    .. math::
+        u_i = \xi_{ii} w_i + \sum_{j \ne i} \xi_{ij} w_j, \quad
+        \xi_{ij} = \alpha A'(\lVert w_i - w_j \rVert^2)
+                 = \tfrac{\alpha}{\sigma} e^{-\lVert w_i - w_j \rVert^2 / \sigma}, \quad
+        \xi_{ii} = 1 - \sum_{j \ne i} \xi_{ij},
+
+    and the client minimises :math:`F_i(w) + \frac{\lambda}{2\alpha} \lVert w - u_i \rVert^2`
+    (Eq. 7). HeurFedAMP (``attention="cosine"``) has instead a fixed :math:`\xi_{ii}` and, for
+    :math:`j \ne i`,
+
+    .. math:: \xi_{ij} = (1 - \xi_{ii})\, \frac{e^{\sigma \cos(w_i, w_j)}}
+              {\sum_{h \ne i} e^{\sigma \cos(w_i, w_h)}}.
+
+    The clients of a round are collaborators; the absent keep their models.
+
+    Parameters
+    ----------
+    attention
+        ``distance`` (FedAMP) or ``cosine`` (HeurFedAMP).
+    lam
+        λ.
+    sigma
+        σ. For distances, differences of models well below :math:`\sqrt{\sigma}` are "similar".
+    alpha
+        α; if None, σ/n for n clients: the largest that leaves everyone a share of 1/n or more of
+        its own cloud model. One that could make :math:`\xi_{ii}` negative is refused.
+    self_weight
+        :math:`\xi_{ii}` of the heuristic form; 1/n for the n clients of the round if None.
+    start_from
+        Where a client begins: at the ``cloud`` model, or at its ``own``, where only the proximal
+        term pulls.
+    """
+
+    averages: ClassVar[bool] = False
+
+    attention: Literal["distance", "cosine"] = "distance"
+    lam: float = 0.1
+    sigma: float = 10.0
+    alpha: float | None = None
+    self_weight: float | None = None
+    start_from: Literal["cloud", "own"] = "cloud"
+
+    def __post_init__(self) -> None:
+        if not self.lam >= 0:
+            raise InvalidInputError(f"lam of fedamp must be 0 or more, not {self.lam}")
+        if not self.sigma >= 0 or (self.sigma == 0 and self.attention == "distance"):
+            raise InvalidInputError(
+                f"sigma of fedamp must be positive (0 too if attention is cosine), not {self.sigma}"
+            )
+        if self.alpha is not None and not self.alpha > 0:
+            raise InvalidInputError(f"alpha of fedamp must be positive, not {self.alpha}")
+        if self.self_weight is not None and not 0 <= self.self_weight <= 1:
+            raise InvalidInputError(
+                f"self_weight of fedamp must be between 0 and 1, not {self.self_weight}"
+            )
+
+    def start(self, federation: Federation) -> State:
+        """Return everyone's first model."""
+        n = len(federation.clients)
+        if self.attention == "distance" and self.step(n) * (n - 1) > self.sigma:
+            raise InvalidInputError(
+                f"alpha of fedamp must be at most sigma/{n - 1} = {self.sigma / (n - 1):g} for"
+                f" {n} clients, or a client's weight for itself could be negative"
+            )
+        return {"models": federation.initial_model.repeat(n, 1)}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Send everyone present its cloud model, and keep what it makes of it."""
+        models, present = state["models"].clone(), list(federation.present)
+        rows = models[present]
+        weights = self.weights(federation.layout.parameters(rows), len(federation.clients))
+        relevance = weights.new_zeros(len(models), len(models))
+        relevance[torch.tensor(present)[:, None], torch.tensor(present)] = weights
+        federation.record(relevance=relevance.cpu().numpy())
+        clouds = weights @ rows
+        replies = federation.ask(
+            train_near_cloud,
+            {c: {"model": cloud} for c, cloud in zip(present, clouds, strict=True)},
+        )
+        for c, reply in replies.items():
+            models[c] = reply["model"]
+        return {"models": models}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return each client's own model."""
+        return {"personal": {c: {"model": state["models"][c]} for c in federation.clients}}
+
+    def step(self, n_clients: int) -> float:
+        """Return α."""
+        return self.sigma / n_clients if self.alpha is None else self.alpha
+
+    def weights(self, rows: Tensor, n_clients: int) -> Tensor:
+        """Return ξ [m, m] of the parameters [m, P] of the round's clients; rows add to one."""
+        m = len(rows)
+        if self.attention == "distance":
+            xi = torch.exp(-distances(rows).square() / self.sigma)
+            xi *= self.step(n_clients) / self.sigma
+            own = 1 - xi.fill_diagonal_(0.0).sum(1)
+        else:
+            kept = 1 / m if self.self_weight is None else self.self_weight
+            kept = 1.0 if m == 1 else kept
+            likeness = (self.sigma * cosines(rows)).fill_diagonal_(-torch.inf)
+            xi = torch.zeros_like(likeness) if m == 1 else (1 - kept) * torch.softmax(likeness, 1)
+            own = xi.new_full((m,), kept)
+        return xi.diagonal_scatter(own)
+
+
+@task("fedamp", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_near_cloud(client: Client, message: Message) -> Message:
+    """Train near the cloud model that was received as `model`."""
+    method = client.algorithm
+    assert isinstance(method, FedAMP)
+    cloud = message["model"]
+    fitted = fit(
+        client,
+        cloud if method.start_from == "cloud" else client.own_model,
+        proximal=method.lam / method.step(client.config.clients),
+        anchor=cloud,
+    )
+    client.memory["model"] = fitted.model
+    return {
+        "model": fitted.model,
+        "train_loss": fitted.loss,
+        "samples": len(client.data.train),
+    }

@@ -1,0 +1,139 @@
+"""Every client's data is a mixture of K distributions, and its model a mixture of K models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.parameters import reinitialised
+from learners.task import Message, Reveals, task
+from learners.training import EVALUATION_CHUNK, fit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("fedem")
+@dataclass(frozen=True)
+class FedEM(Algorithm):
+    r"""Federated expectation-maximisation over a mixture of K models [Marfoq2021]_.
+
+    Algorithm 1, at client t with images :math:`s = 1 \dots n_t`:
+
+    .. math::
+        q_t(z_s = m) &\propto \pi_{tm}\, e^{-\ell(h_{\theta_m}(x_s), y_s)} \quad \text{(E-step)}, \\
+        \pi_{tm} &= \tfrac{1}{n_t} \sum_s q_t(z_s = m), \\
+        \theta_{m,t} &= \text{local SGD from } \theta_m \text{ on }
+            \sum_s q_t(z_s = m)\, \ell(h_\theta(x_s), y_s) \quad \text{(M-step)},
+
+    and the server averages each component, :math:`\theta_m = \sum_t \frac{n_t}{n} \theta_{m,t}`.
+    A client predicts with the mixture of probabilities :math:`\sum_m \pi_{tm} h_{\theta_m}(x)`;
+    what is stored as its single model is the component of the highest weight. The weights
+    :math:`\pi_t` stay at home. K = 1 is federated averaging.
+
+    Parameters
+    ----------
+    k
+        Number of components K. The first starts where every method starts, the others elsewhere.
+    """
+
+    k: int = 3
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InvalidInputError(f"k of fedem must be 1 or more, not {self.k}")
+
+    def start(self, federation: Federation) -> State:
+        """Return the first components."""
+        first, stream = federation.initial_model, federation.stream("components")
+        others = [reinitialised(first, federation.layout, stream) for _ in range(self.k - 1)]
+        return {"models": torch.stack([first, *others])}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average each component."""
+        sent = {"models": state["models"]}
+        replies = federation.ask(train_components, dict.fromkeys(federation.present, sent))
+        rows = torch.stack([reply["models"] for reply in replies.values()], dim=1)
+        sizes = rows.new_tensor([float(reply["samples"]) for reply in replies.values()])
+        return {"models": torch.stack([federation.combine(each, sizes) for each in rows])}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the components for everyone, to mix by the own weights."""
+        return {"mixture": {c: {"models": state["models"]} for c in federation.clients}}
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the component of the highest weight."""
+        row: Tensor = message["models"][int(self.weights(client).argmax())]
+        return row
+
+    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
+        """Return the logarithms of the mixture's probabilities."""
+        parts = []
+        for row, weight in zip(message["models"], self.weights(client), strict=True):
+            client.workspace.load(row)
+            chances = nn.functional.log_softmax(client.workspace.module(images), dim=1)
+            parts.append(chances + float(np.log(max(weight, _LEAST))))
+        return torch.logsumexp(torch.stack(parts), dim=0)
+
+    def weights(self, client: Client) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return π of a client; all alike before it took part."""
+        found = client.memory.get("weights")
+        return np.full(self.k, 1 / self.k) if found is None else found
+
+
+_LEAST = 1e-300
+"""A weight that underflowed is this: its logarithm must be finite."""
+
+
+@task("fedem", models=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_components(client: Client, message: Message) -> Message:
+    """Share the images out among the components `models`, then train each on its share."""
+    method, data = client.algorithm, client.data.train
+    assert isinstance(method, FedEM)
+    pi = torch.from_numpy(np.log(np.maximum(method.weights(client), _LEAST)))
+    losses = torch.stack([_losses(client, row) for row in message["models"]], dim=1)
+    q = torch.softmax(pi.to(losses) - losses, dim=1)
+    client.memory["weights"] = q.mean(0, dtype=torch.float64).cpu().numpy()
+    # The label of an image is its number here: the loss looks up its label and its share.
+    numbered = data.with_labels(torch.arange(len(data), device=data.labels.device))
+    fitted = []
+    for m, row in enumerate(message["models"]):
+
+        def loss(
+            module: nn.Module, images: Tensor, numbers: Tensor, share: Tensor = q[:, m]
+        ) -> Tensor:
+            each = nn.functional.cross_entropy(
+                module(images), data.labels[numbers], reduction="none"
+            )
+            return (share[numbers] * each).mean()
+
+        fitted.append(fit(client, row, data=numbered, loss=loss))
+    return {
+        "models": torch.stack([each.model for each in fitted]),
+        "train_loss": sum(each.loss for each in fitted),
+        "samples": len(data),
+    }
+
+
+def _losses(client: Client, model: Tensor) -> Tensor:
+    """Return a model's loss on every training image."""
+    client.workspace.load(model)
+    client.workspace.module.eval()
+    with torch.no_grad():
+        return torch.cat(
+            [
+                nn.functional.cross_entropy(
+                    client.workspace.module(images), labels, reduction="none"
+                )
+                for images, labels in client.data.train.chunks(EVALUATION_CHUNK)
+            ]
+        )

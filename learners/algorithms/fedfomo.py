@@ -1,0 +1,157 @@
+"""Every client weighs others' models by what they would do for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.many_models import score_models
+from learners.parameters import weighted_mean
+from learners.task import Message, Reveals, task
+from learners.training import fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("fedfomo")
+@dataclass(frozen=True)
+class FedFomo(Algorithm):
+    r"""First-order model optimisation: models combined by their use to the client [Zhang2021]_.
+
+    After training, client i downloads k of the round's models and weighs them and its own by the
+    validation loss (Eq. 5, j = i included),
+
+    .. math:: w_{ij} = \frac{L_i(\theta_i^{t-1}) - L_i(\theta_j^t)}
+              {\lVert \theta_j^t - \theta_i^{t-1} \rVert},
+
+    which are clipped at 0 and normalised; then (Eq. 3)
+
+    .. math:: \theta_i^t = \theta_i^{t-1} + \sum_j w_{ij}\,(\theta_j^t - \theta_i^{t-1}).
+
+    If no model is better, it stays at :math:`\theta_i^{t-1}`. The server keeps the sum of all
+    weights, :math:`P_{ij}`: with probability ε it sends i random models, else those of the highest
+    :math:`P_{ij}` (ties at random).
+
+    Parameters
+    ----------
+    k
+        Models to download in a round, besides the own; the paper's M. With 0, a client only
+        decides whether to take its own step.
+    epsilon
+        First ε.
+    epsilon_decay
+        What ε loses in each round, down to 0.
+    """
+
+    averages: ClassVar[bool] = False
+
+    k: int = 5
+    epsilon: float = 0.3
+    epsilon_decay: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise InvalidInputError(f"k of fedfomo must be 0 or more, not {self.k}")
+        if not 0 <= self.epsilon <= 1:
+            raise InvalidInputError(
+                f"epsilon of fedfomo is a probability, between 0 and 1, not {self.epsilon}"
+            )
+        if not self.epsilon_decay >= 0:
+            raise InvalidInputError(
+                f"epsilon_decay of fedfomo must be 0 or more, not {self.epsilon_decay}"
+            )
+
+    def start(self, federation: Federation) -> State:
+        """Return nobody's preference for anybody."""
+        n = len(federation.clients)
+        return {"affinity": np.zeros((n, n))}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Have clients train, hand out models, and add up the weights they give them."""
+        trained = federation.ask(train_aside, {c: {} for c in federation.present})
+        rng = federation.rng("downloads")
+        epsilon = max(0.0, self.epsilon - self.epsilon_decay * (t - 1))
+        affinity = state["affinity"].copy()
+        offers = {
+            i: self.choice(affinity[i], [j for j in trained if j != i], epsilon, rng)
+            for i in trained
+        }
+        nothing = federation.initial_model.new_empty(0, federation.layout.size)
+        messages = {
+            i: {"models": torch.stack([trained[j]["model"] for j in chosen]) if chosen else nothing}
+            for i, chosen in offers.items()
+        }
+        relevance = np.zeros_like(affinity)
+        for i, reply in federation.ask(weigh, messages).items():
+            relevance[i, [i, *offers[i]]] = reply["weights"]
+        federation.record(relevance=relevance)
+        return {"affinity": affinity + relevance}
+
+    def choice(
+        self,
+        affinity: NDArray[np.float64],
+        others: Sequence[int],
+        epsilon: float,
+        rng: np.random.Generator,
+    ) -> list[int]:
+        """Return whose models a client gets: at random, or those it has liked best."""
+        shuffled = rng.permutation(np.asarray(others, dtype=np.int64))
+        if rng.random() >= epsilon:
+            shuffled = shuffled[np.argsort(-affinity[shuffled], kind="stable")]
+        return sorted(map(int, shuffled[: self.k]))
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for anyone: each client has its model."""
+        return {"personal": {c: {} for c in federation.clients}}
+
+
+@task("fedfomo-train", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_aside(client: Client, message: Message) -> Message:
+    """Train from the own model and send the result; the own model stays until it is weighed."""
+    fitted = fit(client, client.own_model)
+    client.memory["trained"] = fitted.model
+    return {
+        "model": fitted.model,
+        "train_loss": fitted.loss,
+        "samples": len(client.data.train),
+    }
+
+
+@task("fedfomo-weigh", weights=Reveals.METRIC)
+def weigh(client: Client, message: Message) -> Message:
+    """Move the own model by the weights of the trained one and of `models`; tell the weights."""
+    if len(client.data.validation) == 0:
+        raise InvalidInputError(
+            "fedfomo weighs models on validation data; choose a validation_share above 0"
+        )
+    before, trained = client.own_model, client.memory.pop("trained")
+    models = torch.cat([trained[None], message["models"]])
+    weights = first_order_weights(client, before, models)
+    if float(weights.sum()) > 0:
+        # Normalised weights add to one, so Eq. (3) is the mean of the models themselves.
+        client.memory["model"] = weighted_mean(models, weights)
+    return {"weights": weights.cpu().numpy()}
+
+
+def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tensor:
+    """Return Eq. (5) for every row of `models`, clipped and normalised; all 0 if none is better."""
+    workspace, data = client.workspace, client.data.validation
+    rows = torch.cat([before[None], models])
+    losses = [each.loss for each in score_models(workspace, rows, data)]
+    parameters = workspace.layout.parameters
+    apart = (parameters(models) - parameters(before)).norm(dim=1).double()
+    gain = losses[0] - apart.new_tensor(losses[1:])
+    weights = torch.where(apart > 0, gain / apart, 0.0).clamp_(min=0.0)
+    total = weights.sum()
+    return weights / total if float(total) > 0 else weights

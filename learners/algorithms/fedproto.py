@@ -1,0 +1,160 @@
+"""Class prototypes travel, not weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.representation import class_means, represented
+from learners.task import Message, Reveals, task
+from learners.training import EVALUATION_CHUNK, fit
+from learners.workspace import cross_entropy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+    from learners.workspace import Loss
+
+
+@ALGORITHMS.register("fedproto")
+@dataclass(frozen=True)
+class FedProto(Algorithm):
+    r"""Clients share the mean representation of each class, and nothing else [TanY2022]_.
+
+    A prototype is :math:`C_i^{(j)} = \frac{1}{|D_{i,j}|} \sum_{x \in D_{i,j}} f_i(x)`, Eq. (3). A
+    client trains its own model on (Eq. 7)
+
+    .. math:: L_i = L_S + \lambda \sum_j d(C_i^{(j)}, \bar C^{(j)}),
+
+    where the local prototypes are those of the batch, so that the term has a gradient. The server
+    averages over the clients that have the class, by their number of its images,
+
+    .. math:: \bar C^{(j)} = \sum_i \frac{|D_{i,j}|}{\sum_k |D_{k,j}|} C_i^{(j)}
+
+    (Eq. 6 divides once more by the number of these clients, which would shrink prototypes towards
+    zero). A class nobody of the round has keeps its prototype. A picture is given the class of
+    the nearest prototype (``personal``); ``classifier`` is what the model's own last layer says.
+
+    Parameters
+    ----------
+    lam
+        λ; with 0 a client trains alone.
+    distance
+        d: the mean squared difference (``mse``, as in the authors' program), ``l2`` or ``l1``.
+    """
+
+    lam: float = 1.0
+    distance: Literal["mse", "l2", "l1"] = "mse"
+
+    def __post_init__(self) -> None:
+        if not self.lam >= 0:
+            raise InvalidInputError(f"lam of fedproto must be 0 or more, not {self.lam}")
+
+    def start(self, federation: Federation) -> State:
+        """Return nothing: there are no prototypes yet."""
+        return {}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average the prototypes of each class."""
+        replies = federation.ask(train_prototypes, dict.fromkeys(federation.present, state))
+        known = dict(zip(state.get("classes", ()), state.get("prototypes", ()), strict=True))
+        for c in sorted({int(c) for reply in replies.values() for c in reply["classes"]}):
+            sent = [
+                (reply["prototypes"][place], float(reply["counts"][place]))
+                for reply in replies.values()
+                for place in np.flatnonzero(reply["classes"] == c)
+            ]
+            rows = torch.stack([row for row, _ in sent])
+            known[c] = federation.combine(rows, rows.new_tensor([count for _, count in sent]))
+        classes = sorted(known)
+        return {"classes": classes, "prototypes": torch.stack([known[c] for c in classes])}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the prototypes for everyone; the models are at home."""
+        return {
+            "personal": {c: state for c in federation.clients},
+            "classifier": {c: {} for c in federation.clients},
+        }
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the client's own model."""
+        return client.own_model
+
+    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
+        r"""Return :math:`-\lVert f(x) - \bar C^{(j)} \rVert^2`; the classifier's scores without.
+
+        A class without a prototype is one unit farther than the farthest.
+        """
+        vectors, scores = represented(client.workspace.module, images)
+        if "prototypes" not in message:
+            return scores
+        squares = torch.cdist(vectors, message["prototypes"]).square()
+        farther = squares.amax(1, keepdim=True) + 1.0
+        apart = farther.expand(-1, client.site.n_classes).clone()
+        apart[:, message["classes"]] = squares
+        return -apart
+
+
+@task(
+    "fedproto",
+    prototypes=Reveals.STATISTIC,
+    classes=Reveals.METRIC,
+    counts=Reveals.METRIC,
+    train_loss=Reveals.METRIC,
+    samples=Reveals.METRIC,
+)
+def train_prototypes(client: Client, message: Message) -> Message:
+    """Train the own model near the global `prototypes` of `classes`, if any; send its own."""
+    method, workspace, data = client.algorithm, client.workspace, client.data.train
+    assert isinstance(method, FedProto)
+    loss: Loss = cross_entropy
+    if method.lam and "prototypes" in message:
+        loss = _regularised(method, message, client.site.n_classes)
+    fitted = fit(client, client.own_model, loss=loss)
+    client.memory["model"] = fitted.model
+    workspace.module.eval()
+    with torch.no_grad():
+        chunks = list(data.chunks(EVALUATION_CHUNK))
+        vectors = torch.cat([represented(workspace.module, images)[0] for images, _ in chunks])
+    classes, means, counts = class_means(vectors, data.labels)
+    return {
+        "prototypes": means,
+        "classes": classes.cpu().numpy(),
+        "counts": counts.cpu().numpy(),
+        "train_loss": fitted.loss,
+        "samples": len(data),
+    }
+
+
+def _regularised(method: FedProto, message: Message, n_classes: int) -> Loss:
+    """Return the loss of Eq. (7)."""
+    place = torch.full((n_classes,), -1)
+    place[message["classes"]] = torch.arange(len(message["classes"]))
+    place = place.to(message["prototypes"].device)
+
+    def loss(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        vectors, scores = represented(module, images)
+        classes, means, _ = class_means(vectors, labels)
+        known = place[classes] >= 0
+        apart = means[known] - message["prototypes"][place[classes[known]]]
+        return nn.functional.cross_entropy(scores, labels) + method.lam * _distance(
+            apart, method.distance
+        )
+
+    return loss
+
+
+def _distance(apart: Tensor, kind: Literal["mse", "l2", "l1"]) -> Tensor:
+    """Return the sum over classes of the length of the differences [classes, F]."""
+    if kind == "mse":
+        return apart.square().mean(1).sum()
+    lengths: Tensor = torch.linalg.vector_norm(apart, ord=1 if kind == "l1" else 2, dim=1)
+    return lengths.sum()

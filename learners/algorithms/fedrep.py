@@ -1,0 +1,108 @@
+"""A shared representation, and a head of everyone's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.task import Message, Reveals, task
+from learners.training import fit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+    from learners.parameters import Layout
+
+
+@ALGORITHMS.register("fedrep")
+@dataclass(frozen=True)
+class FedRep(Algorithm):
+    r"""A representation that is averaged, under heads that stay at home [Collins2021]_.
+
+    Algorithm 1: with the body φ received, client i first trains its head, then the body,
+
+    .. math::
+        h_i &\leftarrow \mathrm{GRD}(f_i(h_i, \phi), h_i) \quad (\tau_h \text{ epochs}), \\
+        \phi_i &\leftarrow \mathrm{GRD}(f_i(h_i, \phi_i), \phi_i) \quad (\tau_\phi \text{ epochs}),
+
+    and sends :math:`\phi_i` alone; the server takes the plain mean of the bodies.
+
+    Parameters
+    ----------
+    head_epochs
+        :math:`\tau_h`; the run's `local_epochs` if None.
+    body_epochs
+        :math:`\tau_\phi`; the paper has 1 (and 5 for some data sets).
+    cut
+        Where the head begins: the last layer (``head``), all layers after the convolutions
+        (``dense``), or nowhere (``none``): then all is body, and with `head_epochs` 0 and as many
+        `body_epochs` it is federated averaging.
+    """
+
+    head_epochs: int | None = None
+    body_epochs: int = 1
+    cut: Literal["head", "dense", "none"] = "head"
+
+    def __post_init__(self) -> None:
+        for name, value in {
+            "head_epochs": self.head_epochs,
+            "body_epochs": self.body_epochs,
+        }.items():
+            if value is not None and value < 0:
+                raise InvalidInputError(f"{name} of fedrep must be 0 or more, not {value}")
+
+    def start(self, federation: Federation) -> State:
+        """Return the first body."""
+        body, _ = self.parts(federation.layout)
+        return {"body": federation.initial_model[body]}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average the bodies, each alike."""
+        sent = {"body": state["body"]}
+        replies = federation.ask(train_head_then_body, dict.fromkeys(federation.present, sent))
+        bodies = torch.stack([reply["body"] for reply in replies.values()])
+        return {**state, "body": federation.combine(bodies, bodies.new_ones(len(bodies)))}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the body for everyone, to put under the own head."""
+        return {"personal": {c: {"body": state["body"]} for c in federation.clients}}
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the received body under the client's own head."""
+        body, head = self.parts(client.workspace.layout)
+        row = client.site.initial.clone()
+        row[body] = message["body"]
+        if "head" in client.memory:
+            row[head] = client.memory["head"]
+        return row
+
+    def parts(self, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Return the columns of the body and of the head."""
+        if self.cut == "none":
+            return torch.arange(layout.size), torch.empty(0, dtype=torch.int64)
+        return layout.parts(self.cut)
+
+
+@task("fedrep", body=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_head_then_body(client: Client, message: Message) -> Message:
+    """Train the own head on the `body` that was received, then the body, and send the body."""
+    method, layout = client.algorithm, client.workspace.layout
+    assert isinstance(method, FedRep)
+    body, head = method.parts(layout)
+    head_names = frozenset() if method.cut == "none" else layout.classifiers[method.cut]
+    row = method.model(client, message)
+    if head_names:
+        row = fit(client, row, purpose="head", epochs=method.head_epochs, only=head_names).model
+    fitted = fit(client, row, epochs=method.body_epochs, only=layout.shapes.keys() - head_names)
+    client.memory["head"] = fitted.model[head]
+    return {
+        "body": fitted.model[body],
+        "train_loss": fitted.loss,
+        "samples": len(client.data.train),
+    }

@@ -1,0 +1,119 @@
+"""Several global models; every client trains the one that suits it best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from coalitions.structure import CoalitionStructure
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.many_models import score_models
+from learners.parameters import reinitialised
+from learners.task import Message, Reveals, task
+from learners.tasks import train
+from learners.training import gradient_at
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("ifca")
+@dataclass(frozen=True)
+class IFCA(Algorithm):
+    r"""Iterative federated clustering: K models, each client in the one it fits [Ghosh2020]_.
+
+    Algorithm 1: client i receives all models, estimates its cluster
+    :math:`\hat j = \arg\min_j F_i(\theta_j)` by its training loss, and then
+
+    - ``model`` averaging: trains :math:`\tilde\theta_i` from :math:`\theta_{\hat j}`; a cluster's
+      model becomes the plain mean of its clients';
+    - ``gradient`` averaging: sends :math:`g_i = \nabla F_i(\theta_{\hat j})`;
+      :math:`\theta_j \leftarrow \theta_j - \frac{\gamma}{m} \sum_{i : \hat j = j} g_i`, with m
+      clients in the round and γ the run's learning rate.
+
+    A cluster nobody chose stays as it is. One model with model averaging is federated averaging
+    (of clients with equally much data). When a client uses its model, it chooses in the same way.
+
+    Parameters
+    ----------
+    k
+        Number of models K. The first starts where every method starts, the others elsewhere.
+    averaging
+        ``model`` or ``gradient``.
+    """
+
+    k: int = 3
+    averaging: Literal["model", "gradient"] = "model"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InvalidInputError(f"k of ifca must be 1 or more, not {self.k}")
+
+    def start(self, federation: Federation) -> State:
+        """Return the first models; nobody has chosen yet (−1)."""
+        first, stream = federation.initial_model, federation.stream("clusters")
+        others = [reinitialised(first, federation.layout, stream) for _ in range(self.k - 1)]
+        return {"models": torch.stack([first, *others]), "clusters": [-1] * len(federation.clients)}
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Let the clients choose and train, and update each cluster from its own."""
+        models, clusters = state["models"].clone(), list(state["clusters"])
+        by_gradient = self.averaging == "gradient"
+        sent = {"models": models, "gradient": by_gradient}
+        chosen = federation.ask(choose_cluster, dict.fromkeys(federation.present, sent))
+        for c, reply in chosen.items():
+            clusters[c] = reply["cluster"]
+        # The chosen model is at the client already: it starts from there.
+        replies = chosen if by_gradient else federation.ask(train, {c: {} for c in chosen})
+        for j in sorted({clusters[c] for c in replies}):
+            members = [c for c in replies if clusters[c] == j]
+            if by_gradient:
+                gradients = torch.stack([replies[c]["gradient"] for c in members])
+                share = federation.config.lr * len(members) / len(replies)
+                mean = federation.combine(gradients, gradients.new_ones(len(members)))
+                federation.layout.parameters(models[j]).sub_(mean, alpha=share)
+            else:
+                rows = torch.stack([replies[c]["model"] for c in members])
+                models[j] = federation.combine(rows, rows.new_ones(len(members)))
+        # Who has not chosen yet stands alone.
+        labels = [j if j >= 0 else self.k + c for c, j in enumerate(clusters)]
+        federation.record(structure=CoalitionStructure.from_labels(labels))
+        return {"models": models, "clusters": clusters}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return all models for everyone, to choose from."""
+        return {"cluster": {c: {"models": state["models"]} for c in federation.clients}}
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the model of the lowest training loss."""
+        models: Tensor = message["models"]
+        return models[_closest(client, models)[0]]
+
+
+@task(
+    "ifca",
+    cluster=Reveals.METRIC,
+    gradient=Reveals.STATISTIC,
+    train_loss=Reveals.METRIC,
+)
+def choose_cluster(client: Client, message: Message) -> Message:
+    """Keep the one of `models` with the lowest training loss; send its gradient if asked to."""
+    models = message["models"]
+    cluster, loss = _closest(client, models)
+    client.memory["model"] = models[cluster].clone()
+    reply = {"cluster": cluster, "train_loss": loss}
+    if not message.get("gradient"):
+        return reply
+    return reply | {"gradient": gradient_at(client, models[cluster])}
+
+
+def _closest(client: Client, models: Tensor) -> tuple[int, float]:
+    losses = [each.loss for each in score_models(client.workspace, models, client.data.train)]
+    cluster = min(range(len(losses)), key=losses.__getitem__)
+    return cluster, losses[cluster]

@@ -1,0 +1,128 @@
+"""A global model that is good after one step at home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.optimizers import optimizer
+from learners.task import Message, Reveals, task
+from learners.training import batches, gradient_at, training_mode
+from learners.workspace import cross_entropy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("per-fedavg")
+@dataclass(frozen=True)
+class PerFedAvg(Algorithm):
+    r"""Model-agnostic meta-learning, federated [Fallah2020]_.
+
+    It minimises the mean over clients of :math:`F_i(w) = f_i(w - \alpha \nabla f_i(w))`, Eq. (3).
+    A local step of Algorithm 1, with three batches D, D′, D″ of their own:
+
+    .. math::
+        \tilde w &= w - \alpha \tilde\nabla f_i(w, D), \\
+        w &\leftarrow w - \beta\,(I - \alpha \tilde\nabla^2 f_i(w, D''))
+            \,\tilde\nabla f_i(\tilde w, D').
+
+    The first-order variant (``fo``) leaves the Hessian out; the Hessian-free one (``hf``) takes,
+    for :math:`g = \tilde\nabla f_i(\tilde w, D')`,
+
+    .. math:: \tilde\nabla^2 f_i(w, D'')\,g \approx \frac{\tilde\nabla f_i(w + \delta g, D'')
+              - \tilde\nabla f_i(w - \delta g, D'')}{2 \delta}.
+
+    The server takes the plain mean of the round's clients. A client uses
+    :math:`w - \alpha \nabla f_i(w)` over all its training data (``personal``); the model before
+    that step is ``global``. With α = 0 it is federated averaging. β is the run's learning rate.
+
+    Parameters
+    ----------
+    alpha
+        α; the run's learning rate if None.
+    variant
+        ``fo`` or ``hf``.
+    delta
+        δ.
+    """
+
+    alpha: float | None = None
+    variant: Literal["fo", "hf"] = "fo"
+    delta: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not self.alpha >= 0:
+            raise InvalidInputError(f"alpha of per-fedavg must be 0 or more, not {self.alpha}")
+        if not self.delta > 0:
+            raise InvalidInputError(f"delta of per-fedavg must be positive, not {self.delta}")
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Average what clients made of the meta-model, each alike."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_meta, dict.fromkeys(federation.present, sent))
+        models = torch.stack([reply["model"] for reply in replies.values()])
+        return {**state, "model": federation.combine(models, models.new_ones(len(models)))}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return the meta-model for everyone, to adapt and as it is."""
+        sent = {"model": state["model"]}
+        return {
+            "personal": {c: sent | {"adapt": True} for c in federation.clients},
+            "global": {c: sent for c in federation.clients},
+        }
+
+    def model(self, client: Client, message: Message) -> Tensor:
+        """Return the meta-model, one gradient step further if that is asked for."""
+        received: Tensor = message["model"]
+        if not message.get("adapt"):
+            return received
+        adapted = received.clone()
+        parameters = client.workspace.layout.parameters(adapted)
+        parameters.sub_(gradient_at(client, received), alpha=self.inner_lr(client))
+        return adapted
+
+    def inner_lr(self, client: Client) -> float:
+        """Return α."""
+        return client.config.lr if self.alpha is None else self.alpha
+
+
+@task("per-fedavg", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_meta(client: Client, message: Message) -> Message:
+    """Take meta-gradient steps from the `model` that was received."""
+    method, settings, workspace = client.algorithm, client.config, client.workspace
+    assert isinstance(method, PerFedAvg)
+    layout, data, alpha = workspace.layout, client.data.train, method.inner_lr(client)
+    row = message["model"].clone()
+    w = layout.parameters(row)
+    step = optimizer(w, settings.optimizer, settings.lr, settings.momentum)
+
+    def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, float]:
+        workspace.load(row)
+        workspace.parameters.copy_(parameters)
+        images, labels = data.take(chosen)
+        loss = cross_entropy(workspace.module, images, labels)
+        return workspace.backward(loss).clone(), float(loss.detach())
+
+    # The outer batches come in the order of plain training: with α = 0 nothing else is left.
+    draws = [batches(client, len(data), purpose) for purpose in ("inner", "train", "hessian")]
+    total, n_batches = 0.0, 0
+    with training_mode(client, "train"):
+        for inner, outer, curvature in zip(*draws, strict=True):
+            ahead = w - alpha * gradient(w, inner)[0]
+            g, loss = gradient(ahead, outer)
+            row[layout.n_parameters :] = workspace.row[layout.n_parameters :]
+            if method.variant == "hf":
+                forward, _ = gradient(w + method.delta * g, curvature)
+                backward, _ = gradient(w - method.delta * g, curvature)
+                g = g - alpha * (forward - backward) / (2 * method.delta)
+            step(g)
+            total, n_batches = total + loss, n_batches + 1
+    return {"model": row, "train_loss": total / max(n_batches, 1), "samples": len(data)}

@@ -1,0 +1,161 @@
+"""A network on the server writes the parameters of every client's network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.parameters import Layout
+from learners.tasks import train
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from learners.federation import Federation
+    from learners.task import Message
+
+
+@ALGORITHMS.register("pfedhn")
+@dataclass(frozen=True)
+class PFedHN(Algorithm):
+    r"""Personalised federated learning by a hypernetwork [Shamsian2021]_.
+
+    The server has a hypernetwork :math:`h(\cdot; \varphi)` and an embedding :math:`v_i` of each
+    client, and sends :math:`\theta_i = h(v_i; \varphi)`. The client trains it to
+    :math:`\tilde\theta_i`, and with :math:`\Delta\theta_i = \theta_i - \tilde\theta_i` as the
+    gradient that reaches the output (Algorithm 1),
+
+    .. math::
+        \varphi &\leftarrow \varphi - \tfrac{\alpha}{m} \sum_i
+            (\nabla_\varphi \theta_i)^T \Delta\theta_i, \\
+        v_i &\leftarrow v_i - \tfrac{\alpha}{m}\, (\nabla_{v_i} \theta_i)^T \Delta\theta_i.
+
+    The paper takes one client at a time (m = 1); here the m clients of a round train at once, and
+    the step is down the gradient of their mean. Where a network has batch norm, its running
+    statistics are averaged: they are no parameters.
+
+    The hypernetwork is that of the paper: linear layers with ReLUs between them, and a linear
+    output for all parameters. The output starts at the initial model of the run for every
+    embedding. With `width` 0 nothing is left of it but the output's bias: then it is federated
+    averaging, for clients with equally much data and α = 1.
+
+    Parameters
+    ----------
+    server_lr
+        α.
+    embedding
+        Length of an embedding; 1 + n/4 for n clients if None, as in the authors' program.
+    width
+        Units of a hidden layer. The output has `width` + 1 numbers for each parameter of a
+        client's model: for large models that is what the server's memory has to hold.
+    hidden_layers
+        Hidden layers.
+    """
+
+    averages: ClassVar[bool] = False
+
+    server_lr: float = 0.02
+    embedding: int | None = None
+    width: int = 100
+    hidden_layers: int = 3
+
+    def __post_init__(self) -> None:
+        if not self.server_lr > 0:
+            raise InvalidInputError(f"server_lr of pfedhn must be positive, not {self.server_lr}")
+        for name, least in {"embedding": 1, "width": 0, "hidden_layers": 1}.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InvalidInputError(f"{name} of pfedhn must be {least} or more, not {value}")
+
+    def start(self, federation: Federation) -> State:
+        """Return a fresh hypernetwork and fresh embeddings."""
+        n, stream = len(federation.clients), federation.stream("hypernetwork")
+        length = self.embedding or 1 + n // 4
+        model, size = federation.initial_model, federation.layout.n_parameters
+        hypernetwork = []
+        for name, shape in self.layout(length, size).shapes.items():
+            if name == "output.bias":
+                hypernetwork.append(federation.layout.parameters(model))
+            elif name == "output.weight" or name.endswith("bias"):
+                hypernetwork.append(model.new_zeros(math.prod(shape)))
+            else:
+                # He's initialisation keeps the scale of what passes a ReLU.
+                scale = math.sqrt(2 / max(shape[1], 1))
+                hypernetwork.append(scale * torch.randn(shape, generator=stream).reshape(-1))
+        return {
+            "hypernetwork": torch.cat([part.to(model.device) for part in hypernetwork]),
+            "embeddings": torch.randn(n, length, generator=stream).to(model.device),
+            "buffers": model[size:].clone(),
+        }
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Have clients train what the hypernetwork wrote, and pass back how they changed it."""
+        weights, buffers = state["hypernetwork"].clone(), state["buffers"]
+        present = list(federation.present)
+        models = self.models(state, present)
+        replies = federation.ask(
+            train, {c: {"model": row} for c, row in zip(present, models, strict=True)}
+        )
+        answered = list(replies)
+        trained = torch.stack([reply["model"] for reply in replies.values()])
+        embeddings = state["embeddings"][answered].requires_grad_(True)
+        weights.requires_grad_(True)
+        with torch.enable_grad():
+            theta = self.generate(weights, embeddings, federation.layout.n_parameters)
+        delta = theta.detach() - federation.layout.parameters(trained)
+        for_weights, for_embeddings = torch.autograd.grad(
+            theta, (weights, embeddings), grad_outputs=delta / len(delta), materialize_grads=True
+        )
+        moved = state["embeddings"].clone()
+        moved[answered] -= self.server_lr * for_embeddings
+        if len(buffers):
+            buffers = trained[:, federation.layout.n_parameters :].mean(0)
+        return {
+            "hypernetwork": weights.detach().sub_(for_weights, alpha=self.server_lr),
+            "embeddings": moved,
+            "buffers": buffers,
+        }
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return what the hypernetwork writes for each client."""
+        models = self.models(state, list(federation.clients))
+        return {"personal": {c: {"model": models[c]} for c in federation.clients}}
+
+    def models(self, state: State, clients: list[int]) -> Tensor:
+        """Return the models [m, P] of some clients."""
+        size = self._output_size(state)
+        with torch.no_grad():
+            theta = self.generate(state["hypernetwork"], state["embeddings"][clients], size)
+        return torch.cat([theta, state["buffers"].expand(len(clients), -1)], dim=1)
+
+    def generate(self, weights: Tensor, embeddings: Tensor, size: int) -> Tensor:
+        """Return h(v; φ) [m, size] of embeddings [m, d]."""
+        part = self.layout(embeddings.shape[1], size).views(weights)
+        vectors = nn.functional.linear(embeddings, part["input.weight"], part["input.bias"])
+        for number in range(self.hidden_layers):
+            vectors = nn.functional.linear(
+                vectors.relu(), part[f"hidden.{number}.weight"], part[f"hidden.{number}.bias"]
+            )
+        return nn.functional.linear(vectors, part["output.weight"], part["output.bias"])
+
+    def layout(self, embedding: int, size: int) -> Layout:
+        """Return which columns of the flat φ are which layer."""
+        widths = {"input": (self.width, embedding)}
+        widths |= {f"hidden.{i}": (self.width, self.width) for i in range(self.hidden_layers)}
+        widths |= {"output": (size, self.width)}
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, shape in widths.items():
+            shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+        return Layout(shapes, sum(map(math.prod, shapes.values())))
+
+    def _output_size(self, state: State) -> int:
+        """Return how many parameters the flat φ writes, from its length."""
+        length = state["embeddings"].shape[1]
+        hidden = self.layout(length, 0).size
+        return (len(state["hypernetwork"]) - hidden) // (self.width + 1)

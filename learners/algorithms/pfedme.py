@@ -1,0 +1,128 @@
+"""Personal models as minimisers of Moreau envelopes around the global one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.optimizers import optimizer
+from learners.task import Message, Reveals, task
+from learners.training import batches, training_mode
+from learners.workspace import cross_entropy
+
+if TYPE_CHECKING:
+    from learners.client import Client
+    from learners.federation import Federation
+
+
+@ALGORITHMS.register("pfedme")
+@dataclass(frozen=True)
+class PFedMe(Algorithm):
+    r"""Personalised federated learning with Moreau envelopes [Dinh2020]_.
+
+    Client i's personal model minimises :math:`f_i(\theta) + \frac{\lambda}{2} \lVert \theta - w
+    \rVert^2`. Algorithm 1, from :math:`w_i = w^t`, on every batch: K gradient steps
+
+    .. math:: \theta_i \leftarrow \theta_i
+              - \gamma\,(\nabla \tilde f_i(\theta_i) + \lambda\,(\theta_i - w_i)),
+
+    then :math:`w_i \leftarrow w_i - \eta \lambda\,(w_i - \theta_i)`. The server moves by β towards
+    the plain mean of the clients of the round:
+
+    .. math:: w^{t+1} = (1 - \beta)\,w^t + \beta\,\tfrac{1}{|S|} \sum_{i \in S} w_i.
+
+    The K steps go on from the last batch's :math:`\theta_i`, as in the authors' program.
+
+    Parameters
+    ----------
+    lam
+        λ: with 0 the global model does not move; as it grows, personal models become global.
+    inner_steps
+        K.
+    eta
+        η; if None, the run's learning rate, but at most 1/λ, where :math:`w_i` becomes
+        :math:`\theta_i`. More would overshoot and is refused.
+    personal_lr
+        γ; if None, :math:`1 / (\lambda + 1/\text{lr})`, the step for a function as curved as the
+        run's learning rate allows, plus the envelope's λ.
+    beta
+        β.
+    """
+
+    lam: float = 15.0
+    inner_steps: int = 5
+    eta: float | None = None
+    personal_lr: float | None = None
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.lam >= 0:
+            raise InvalidInputError(f"lam of pfedme must be 0 or more, not {self.lam}")
+        if self.inner_steps < 1:
+            raise InvalidInputError(
+                f"inner_steps of pfedme must be 1 or more, not {self.inner_steps}"
+            )
+        if self.eta is not None and not 0 <= self.eta * self.lam <= 1:
+            raise InvalidInputError(
+                f"eta of pfedme is {self.eta}: eta·lam must be at least 0 and at most 1, where the"
+                " global model goes all the way to the personal one"
+            )
+        if self.personal_lr is not None and not self.personal_lr > 0:
+            raise InvalidInputError(
+                f"personal_lr of pfedme must be positive, not {self.personal_lr}"
+            )
+        if not self.beta > 0:
+            raise InvalidInputError(f"beta of pfedme must be positive, not {self.beta}")
+
+    def round(self, federation: Federation, state: State, t: int) -> State:
+        """Move towards the mean of the clients' versions of the global model."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_envelope, dict.fromkeys(federation.present, sent))
+        models = torch.stack([reply["model"] for reply in replies.values()])
+        mean = federation.combine(models, models.new_ones(len(models)))
+        return {**state, "model": torch.lerp(state["model"], mean, self.beta)}
+
+    def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
+        """Return nothing for the personal models, which clients have, and the global one."""
+        return {
+            "personal": {c: {} for c in federation.clients},
+            "global": {c: {"model": state["model"]} for c in federation.clients},
+        }
+
+
+@task("pfedme", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+def train_envelope(client: Client, message: Message) -> Message:
+    """Descend the envelope around the global `model`; keep the personal one."""
+    method, settings, workspace = client.algorithm, client.config, client.workspace
+    assert isinstance(method, PFedMe)
+    layout = workspace.layout
+    lr = method.personal_lr or 1 / (method.lam + 1 / settings.lr)
+    pull = min(1.0, settings.lr * method.lam) if method.eta is None else method.eta * method.lam
+    row = message["model"].clone()
+    w = layout.parameters(row)
+    workspace.load(row)
+    theta = workspace.parameters
+    step = optimizer(theta, settings.optimizer, lr, settings.momentum)
+    total, n_batches = 0.0, 0
+    with training_mode(client, "train"):
+        for chosen in batches(client, len(client.data.train), "train"):
+            images, labels = client.data.train.take(chosen)
+            for _ in range(method.inner_steps):
+                loss = cross_entropy(workspace.module, images, labels)
+                gradient = workspace.backward(loss)
+                with torch.no_grad():
+                    step(gradient.add_(theta - w, alpha=method.lam))
+            with torch.no_grad():
+                w.sub_(w - theta, alpha=pull)
+            total, n_batches = total + float(loss.detach()), n_batches + 1
+    row[layout.n_parameters :] = workspace.row[layout.n_parameters :]
+    client.memory["model"] = workspace.saved()
+    return {
+        "model": row,
+        "train_loss": total / max(n_batches, 1),
+        "samples": len(client.data.train),
+    }
