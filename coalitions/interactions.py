@@ -10,26 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import comb
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coalitions._coins import fair_coalitions, least_squares
+from coalitions._pair_samplers import (
+    FITTED_PLAYERS,
+    chains,
+    chains_budget,
+    maximum_sample_reuse,
+    n_coefficients,
+    regression,
+    stratified,
+)
 from coalitions._subsets import coalition_sizes, sums_with_pair, sums_with_player
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
-from coalitions.estimator import Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, table_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.shapley_value import default_budget
 
 Index = Literal["shapley", "banzhaf"]
-IntMatrix: TypeAlias = NDArray[np.int64]
-
-FITTED_PLAYERS = 48
-"""Up to this many players "auto" fits a model of degree two: 1177 coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +171,10 @@ def pairwise_interactions(
         ``"shapley"`` or ``"banzhaf"``.
     method
         ``"exact"``: all 2^n coalitions, O(2^n) operations for all pairs together.
+        ``"stratified"`` (Shapley): means over the coalitions of each size with both players, one
+        or none, of what a fitted model of sizes, players and pairs leaves over; every evaluation
+        counts for every pair. A 2-additive game is found without error once pairs are fitted. Its
+        bias is of the order of 1 / budget.
         ``"chains"`` (Shapley): in a random order of the players, two that follow each other meet
         a T of uniform size, so each order gives n − 1 joint contributions for 2 n − 2 evaluations.
         Unbiased. Orders come in rounds of n in which every pair meets twice; the standard errors
@@ -180,8 +186,9 @@ def pairwise_interactions(
         best approximation of v of degree two (Hammer and Holzman 1992), fitted by least squares.
         What single players and pairs explain is no noise here, so it needs the fewest samples;
         a 2-additive game is fitted without error. Its bias is of the order of 1 / budget.
-        ``"auto"``: exact if the budget allows or the game has a table; else chains, or regression
-        if there are two samples for each coefficient, or msr.
+        ``"auto"``: exact if the budget allows or the game has a table or is that of a graph; else
+        stratified or regression if there are two evaluations for each coefficient of a model of
+        degree two; else chains or msr.
     budget
         Most coalitions to evaluate; 2^n up to 16 players and max(100 n, 4 n²) above if there is
         none.
@@ -214,7 +221,7 @@ def pairwise_interactions(
     if n == 1:
         return PairEstimate(np.zeros((1, 1)), np.zeros((1, 1)), 0, method, "there is no pair")
     evaluator = Evaluator(game, budget)
-    sample = {"chains": _chains, "msr": _maximum_sample_reuse, "regression": _regression}[method]
+    sample = SAMPLERS[index][method]
     sampled = sample(evaluator, np.random.default_rng(seed))
     for matrix in (sampled.values, sampled.stderr):
         np.fill_diagonal(matrix, 0.0)
@@ -261,10 +268,16 @@ def _check_index(index: str) -> None:
         )
 
 
+SAMPLERS = {
+    "shapley": {"stratified": stratified, "chains": chains},
+    "banzhaf": {"regression": regression, "msr": maximum_sample_reuse},
+}
+
+
 def _choose(game: Game, index: Index, method: str, budget: int) -> tuple[str, str]:
     """Return the method and why."""
     n = game.n_players
-    known = ("exact", "chains") if index == "shapley" else ("exact", "msr", "regression")
+    known = ("exact", *SAMPLERS[index])
     if method in known:
         return method, "you asked for it"
     if method != "auto":
@@ -276,17 +289,16 @@ def _choose(game: Game, index: Index, method: str, budget: int) -> tuple[str, st
         return "exact", "the synergies are the interactions"
     if table_of(game) is not None:
         return "exact", f"the game has its table of 2^{n} values"
-    if 1 << n <= budget:
+    if n < 63 and 1 << n <= budget:
         return "exact", f"all 2^{n} = {1 << n} coalitions fit in the budget of {budget}"
+    fits = n <= FITTED_PLAYERS and budget >= 2 * (n + n_coefficients(n))
+    if fits:
+        best = "stratified" if index == "shapley" else "regression"
+        return best, "the budget is twice the coefficients of a model of degree two, or more"
+    fallback = "msr"
     if index == "shapley":
-        return "chains", "the budget does not cover all coalitions"
-    if n <= FITTED_PLAYERS and budget >= 2 * _n_coefficients(n):
-        return "regression", f"the budget is twice the {_n_coefficients(n)} coefficients or more"
-    return "msr", f"a fit of {_n_coefficients(n)} coefficients is too large or beyond the budget"
-
-
-def _n_coefficients(n_players: int) -> int:
-    return 1 + n_players * (n_players + 1) // 2
+        fallback = "chains" if budget >= chains_budget(n) else "stratified"
+    return fallback, "a model of degree two is too large or beyond the budget"
 
 
 def _expected_contributions(table: FloatVector, p: float) -> FloatVector:
@@ -321,78 +333,3 @@ def _cubes(
     rows[:, :, coalition] = (masks[:, None] >> np.arange(s)) & 1
     signs = np.where((s - coalition_sizes(s).astype(np.int64)) % 2, -1.0, 1.0)
     return rows.reshape(-1, n_players), signs
-
-
-def _chains(game: Evaluator, rng: np.random.Generator) -> Sampled:
-    n = game.n_players
-    # An order needs the prefixes of 1 … n − 1 players and the n − 1 prefixes of 2 … n players
-    # without the last but one; ∅ and N are the same for all orders.
-    n_rounds = (game.budget - 2) // (n * (2 * n - 2))
-    if n_rounds < 2:
-        raise BudgetError(
-            f"chains need {2 * n * (2 * n - 2) + 2} evaluations or more for {n} players, not"
-            f" {game.budget}"
-        )
-    order = _neighbourly_orders(n, n_rounds, rng)
-    n_orders = len(order)
-    rank = np.argsort(order, axis=1)
-    prefixes = rank[:, None, :] < np.arange(n + 1)[:, None]  # [orders, n + 1, n]
-    skipping = prefixes[:, 2:].copy()
-    skipping[np.arange(n_orders)[:, None], np.arange(n - 1), order[:, :-1]] = False
-    values = game(np.concatenate([prefixes.reshape(-1, n), skipping.reshape(-1, n)]))
-    along = values[: n_orders * (n + 1)].reshape(n_orders, n + 1)
-    beside = values[n_orders * (n + 1) :].reshape(n_orders, n - 1)
-    joint = (along[:, 2:] - along[:, 1:-1] - beside + along[:, :-2]).reshape(n_rounds, -1)
-    i = order[:, :-1].reshape(n_rounds, -1)
-    j = order[:, 1:].reshape(n_rounds, -1)
-    # The two draws of a pair in a round depend on each other, rounds do not: a round is one draw.
-    draws = np.zeros((n_rounds, n, n))
-    each = np.broadcast_to(np.arange(n_rounds)[:, None], i.shape)
-    np.add.at(draws, (each, i, j), joint / 2)
-    draws += draws.transpose(0, 2, 1)
-    stderr = draws.std(axis=0, ddof=1) / np.sqrt(n_rounds)
-    return Sampled(draws.mean(axis=0), stderr, n_rounds - 1)
-
-
-def _neighbourly_orders(n_players: int, n_rounds: int, rng: np.random.Generator) -> IntMatrix:
-    """Return rounds of n random orders in which every pair stands side by side exactly twice.
-
-    The zigzag 0, n−1, 1, n−2, … and its n rotations modulo n have that property (a construction
-    of Walecki); renaming the players at random makes every single order uniform.
-    """
-    zigzag = np.empty(n_players, np.int64)
-    zigzag[::2] = np.arange((n_players + 1) // 2)
-    zigzag[1::2] = np.arange(n_players - 1, (n_players - 1) // 2, -1)
-    rotations = (zigzag + np.arange(n_players)[:, None]) % n_players
-    names = rng.permuted(np.tile(np.arange(n_players), (n_rounds, 1)), axis=1)
-    return names[:, rotations].reshape(-1, n_players)
-
-
-def _maximum_sample_reuse(game: Evaluator, rng: np.random.Generator) -> Sampled:
-    if game.budget < 8:
-        raise BudgetError(f"msr needs a budget of at least 8 evaluations, not {game.budget}")
-    coalitions = fair_coalitions(game.budget, game.n_players, rng)
-    values = game(coalitions)
-    centred = values - values.mean()
-    signs = np.where(coalitions, 1.0, -1.0)
-    m = len(values)
-    mean = 4 * (signs.T * centred) @ signs / m
-    # (4 ε_i ε_j v)² does not depend on the pair: only the mean that is subtracted does.
-    square = 16 * float(centred @ centred) / m
-    stderr = np.sqrt(np.maximum(0.0, square - mean**2) / (m - 1))
-    return Sampled(mean, stderr, m - 1)
-
-
-def _regression(game: Evaluator, rng: np.random.Generator) -> Sampled:
-    n = game.n_players
-    coalitions = fair_coalitions(game.budget, n, rng)
-    values = game(coalitions)
-    signs = np.where(coalitions, 1.0, -1.0)
-    i, j = np.triu_indices(n, 1)
-    design = np.column_stack([np.ones(len(values)), signs, signs[:, i] * signs[:, j]])
-    coefficients, errors, freedom = least_squares(design, values)
-    mean, stderr = np.zeros((n, n)), np.zeros((n, n))
-    # A step from out (−1) to in (+1) of both players is four times the coefficient.
-    mean[i, j] = mean[j, i] = 4 * coefficients[1 + n :]
-    stderr[i, j] = stderr[j, i] = 4 * errors[1 + n :]
-    return Sampled(mean, stderr, freedom)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.app import main
+from cli.app import app, main
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "three_domains.csv"
 
@@ -20,6 +20,7 @@ def coalitions(monkeypatch, capsys):
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
+        monkeypatch.setattr(app, "registered_commands", [])  # main adds them each time
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()

@@ -20,7 +20,7 @@ from coalitions import (
     pairwise_interactions,
     shapley,
 )
-from coalitions.interactions import _neighbourly_orders
+from coalitions._pair_samplers import _neighbourly_orders
 from tests.coalitions.table_games import Asked, mask, relabelled, subsets, tables
 
 INDICES = ["shapley", "banzhaf"]
@@ -116,7 +116,12 @@ def graph_like_table(n, rng):
     return ((bits @ pairs) * bits).sum(axis=1) + 0.2 * np.sin(3 * bits @ rng.random(n))
 
 
-SAMPLED = [("shapley", "chains", 240), ("banzhaf", "msr", 120), ("banzhaf", "regression", 120)]
+SAMPLED = [
+    ("shapley", "stratified", 160),
+    ("shapley", "chains", 240),
+    ("banzhaf", "msr", 120),
+    ("banzhaf", "regression", 120),
+]
 
 
 @pytest.mark.parametrize(("index", "method", "budget"), SAMPLED)
@@ -149,7 +154,10 @@ def test_budget_is_kept_and_seeds_repeat(index, method, budget, rng):
     assert (one.values != other.values).any()
 
 
-@pytest.mark.parametrize(("index", "method"), [("shapley", "chains"), ("banzhaf", "regression")])
+@pytest.mark.parametrize(
+    ("index", "method"),
+    [("shapley", "stratified"), ("shapley", "chains"), ("banzhaf", "regression")],
+)
 def test_a_game_of_pairs_is_recovered_without_error(index, method, rng):
     n = 12
     pairs = np.triu(rng.normal(size=(n, n)), 1)
@@ -195,11 +203,15 @@ def test_bad_requests_get_a_sentence(rng):
     game = Asked(rng.random(1 << 5))
     with pytest.raises(UnknownNameError, match="banzhaf, shapley"):
         pairwise_interactions(game, "myerson")
-    with pytest.raises(UnknownNameError, match="there are: auto, exact, chains"):
+    with pytest.raises(UnknownNameError, match="there are: auto, exact, stratified, chains"):
         pairwise_interactions(game, "shapley", method="msr")
     with pytest.raises(BudgetError, match="chains need 82 evaluations"):
         pairwise_interactions(game, "shapley", method="chains", budget=81)
-    with pytest.raises(BudgetError, match="a fit of 16 coefficients needs more than 16 evaluations"):
+    with pytest.raises(BudgetError, match="stratified needs 10 evaluations"):
+        pairwise_interactions(game, "shapley", method="stratified", budget=9)
+    with pytest.raises(
+        BudgetError, match="a fit of 16 coefficients needs more than 16 evaluations"
+    ):
         pairwise_interactions(game, "banzhaf", method="regression", budget=17)
     with pytest.raises(InvalidInputError, match="is not a coalition"):
         interaction(game, [[0, 7]], budget=100)
