@@ -58,6 +58,15 @@ def test_noise_changes_pictures_within_their_range():
     assert 0.5 < (poisoned.images - clean.images)[middle].std() < 1
 
 
+def test_no_two_clients_get_the_same_noise():
+    one, other = (
+        (ten_clients("noise:1,2").clients[i].train.images - CLEAN.clients[i].train.images)[:20]
+        for i in (1, 2)
+    )
+    inside = (one.abs() > 0) & (other.abs() > 0)
+    assert (one[inside] != other[inside]).float().mean() > 0.99
+
+
 def test_kinds_can_be_mixed_and_order_does_not_matter():
     one = ten_clients("noise:1", "swap-1-7:2")
     other = ten_clients("swap-1-7:2", "noise:1")

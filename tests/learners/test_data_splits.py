@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError
@@ -90,6 +90,13 @@ def demands(draw):
     return np.array(sizes), np.where(support, weights, 0.0), np.array(supply)
 
 
+def test_a_client_with_other_labels_gives_way_to_one_without():
+    only_zero, both = [1.0, 0.0], [0.5, 0.5]
+    counts = allocate(np.array([4, 4]), np.array([only_zero, both]), np.array([4, 4]), generator(0))
+    assert counts.tolist() == [[4, 0], [0, 4]]
+
+
+@settings(max_examples=300)
 @given(demands(), st.integers(0, 5))
 def test_allocation_gives_out_as_much_as_is_possible(demand, seed):
     sizes, proportions, supply = demand
