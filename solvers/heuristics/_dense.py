@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from coalitions.game import FloatMatrix, FloatVector, IntVector
-from solvers.heuristics._random import RandomState, below, shuffle, uniform
+from solvers.heuristics._random import RandomState, below, shuffle, two_below, uniform
 
 
 class Table(NamedTuple):
@@ -142,24 +142,28 @@ def keep_if_best(table: Table) -> None:
 def anneal(table: Table, temperature: float, proposals: int, limit: int, state: RandomState) -> int:
     """Make Metropolis moves at one temperature; return how many were accepted.
 
-    A proposal is a random player and a random block, one empty block among them.
+    A proposal is a random player and a random block, one empty block among them unless `limit`
+    blocks are in use. The best partition is looked for only in the end: on the way down each is
+    better than the last, and copying them all would cost more than the moves.
     """
     n = len(table.slots)
     slots, sizes, gains, order = table.slots, table.sizes, table.gains, table.order
     accepted = 0
     hopeless = -40.0 * temperature
     for _ in range(proposals):
-        i = below(state, n)
-        b = order[below(state, min(table.used[0] + 1, limit))]
-        a = slots[i]
-        if a == b or (sizes[b] == 0 and sizes[a] == 1):
+        i, k = two_below(state, n, min(table.used[0] + 1, limit))
+        a, b = slots[i], order[k]
+        if a == b:
             continue
         change = gains[b, i] - gains[a, i]
-        if change < 0.0 and (change < hopeless or uniform(state) >= np.exp(change / temperature)):
+        if change < 0.0:
+            if change < hopeless or uniform(state) >= np.exp(change / temperature):
+                continue
+        elif sizes[b] == 0 and sizes[a] == 1:
             continue
         move(table, i, b)
         accepted += 1
-        keep_if_best(table)
+    keep_if_best(table)
     return accepted
 
 

@@ -39,6 +39,17 @@ def below(state: RandomState, limit: int) -> Any:  # noqa: ANN401 (int64 or int,
 
 
 @njit(cache=True)
+def two_below(state: RandomState, one: int, other: int) -> Any:  # noqa: ANN401 (a pair of int64)
+    """Return two whole numbers below two limits under 2³², from one draw."""
+    bits = draw(state)
+    high, low = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
+    return (
+        np.int64((high * np.uint64(one)) >> np.uint64(32)),
+        np.int64((low * np.uint64(other)) >> np.uint64(32)),
+    )
+
+
+@njit(cache=True)
 def uniform(state: RandomState) -> float:
     """Return a number from [0, 1)."""
     return np.float64(draw(state) >> np.uint64(11)) * 2.0**-53
