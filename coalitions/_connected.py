@@ -132,13 +132,13 @@ def add_halves(table: FloatVector) -> FloatVector:
 
 @njit(cache=True, inline="always")
 def _position(bit: np.int64) -> np.int64:
-    """Return the index of a single bit (Leiserson, Prokop and Randall 1998)."""
+    """Return the index of a single bit [Leiserson1998]_."""
     return np.int64(_POSITIONS[(np.uint64(bit) * _DE_BRUIJN) >> np.uint64(58)])
 
 
 @njit(cache=True, inline="always")
 def _size(word: np.uint64) -> np.uint64:
-    """Return the number of bits by adding them in parallel (Hacker's Delight, Fig. 5-2)."""
+    """Return the number of bits by adding them in parallel [Warren2012]_."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)

@@ -39,7 +39,7 @@ def stratified(game: Evaluator, rng: np.random.Generator) -> Sampled:
     .. math:: I_{ij} = \frac{1}{n-1} \sum_u \big[ \bar v_u(ij) - \bar v_u(i \bar j)
         - \bar v_u(\bar i j) + \bar v_u(\bar i \bar j) \big],
 
-    every coalition counts for every pair (as in SVARM-IQ, Kolpaczki et al. 2024). The means are
+    every coalition counts for every pair (as in SVARM-IQ [Kolpaczki2024b]_). The means are
     taken of what a fitted model leaves over: a value for every size, every player and, if there
     are enough evaluations, every pair, whose own interactions are known. Small and large sizes
     are evaluated completely where they are few.

@@ -22,14 +22,14 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     r"""Return the Myerson value: the Shapley value when only linked players can cooperate.
 
     A coalition that falls apart in the graph is worth the sum of its components,
-    :math:`v^g(S) = \sum_{C \in S/g} v(C)` (Myerson 1977). A connected C is a component of S
+    :math:`v^g(S) = \sum_{C \in S/g} v(C)` [Myerson1977]_. A connected C is a component of S
     exactly if S holds C and nothing of its border :math:`\partial C`, so that
 
     .. math:: \mu_i = \sum_{C \ni i} \frac{(c-1)!\, b!}{(c+b)!} v(C)
         - \sum_{\partial C \ni i} \frac{c!\, (b-1)!}{(c+b)!} v(C),
         \quad c = |C|,\; b = |\partial C|
 
-    over connected C (Skibski, Rahwan, Michalak and Wooldridge 2019): only they are evaluated, which
+    over connected C [Skibski2019]_: only they are evaluated, which
     on a sparse graph is a small part of the 2^n coalitions. The value of the empty coalition is
     subtracted from v first.
 

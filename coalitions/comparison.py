@@ -13,7 +13,7 @@ def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> f
     r"""Return the Rand index corrected for chance: 1 if equal, about 0 if unrelated.
 
     With :math:`n_{ab}` players in coalition a of one structure and b of the other, and pairs
-    counted by :math:`\binom{\cdot}{2}` (Hubert and Arabie 1985, Eq. 5),
+    counted by :math:`\binom{\cdot}{2}` [Hubert1985]_,
 
     .. math:: \frac{\sum_{ab} \binom{n_{ab}}{2} - E}{\tfrac12 (A + B) - E}, \quad
         A = \sum_a \binom{n_{a\cdot}}{2},\; B = \sum_b \binom{n_{\cdot b}}{2},\;

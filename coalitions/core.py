@@ -141,7 +141,7 @@ def least_core(game: Game) -> LeastCore:
     .. math:: \min ε \quad\text{subject to}\quad x(N) = v(N),\;
         x(S) \ge v(S) - ε \text{ for all } \emptyset \ne S \subset N
 
-    (Maschler, Peleg and Shapley 1979). The program is solved on a few coalitions, and those that
+    [Maschler1979]_. The program is solved on a few coalitions, and those that
     its solution wrongs most join it until there are none.
 
     Examples

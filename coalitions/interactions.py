@@ -2,7 +2,7 @@ r"""Interaction indices: what players are worth together beyond what they are wo
 
 The joint contribution of S to T, :math:`\Delta_S v(T) = \sum_{L \subseteq S} (-1)^{|S|-|L|}
 v(T \cup L)`, is averaged over the T without S. The Shapley index weighs all sizes of T alike, the
-Banzhaf index all T alike (Grabisch and Roubens 1999, Eqs. 4 and 6).
+Banzhaf index all T alike [Grabisch1999]_.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def pairwise_interactions(
         :math:`4 ε_i ε_j v(S)` with :math:`ε = ±1` for in and out. Unbiased but for the mean value,
         which is subtracted first.
         ``"regression"`` (Banzhaf): the interactions are the coefficients of :math:`x_i x_j` in the
-        best approximation of v of degree two (Hammer and Holzman 1992), fitted by least squares.
+        best approximation of v of degree two [Hammer1992]_, fitted by least squares.
         What single players and pairs explain is no noise here, so it needs the fewest samples;
         a 2-additive game is fitted without error. Its bias is of the order of 1 / budget.
         ``"auto"``: exact if the budget allows or the game has a table or is that of a graph; else

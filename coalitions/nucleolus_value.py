@@ -74,12 +74,13 @@ class Verdict:
 def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
     r"""Return the nucleolus with its certificate.
 
-    The nucleolus (Schmeidler 1969) is the imputation whose excesses
+    The nucleolus [Schmeidler1969]_ is the imputation whose excesses
     :math:`e(S, x) = v(S) - x(S)`, sorted from the largest on, are lexicographically least. It is
     found level by level: a linear program makes the largest open excess as small as possible;
     the coalitions with positive multipliers are tight in every optimum, so their excess is
     settled, and with it that of all coalitions in the span of the settled ones. Each level
-    settles a new dimension, so there are at most n − 1 (Potters, Reijnierse and Ansing 1996).
+    settles a new dimension, so there are at most n − 1. [Potters1996]_ go
+    through such levels in one prolonged simplex algorithm.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def verify_nucleolus(game: Game, claim: Nucleolus, *, tolerance: float = 1e-7) -
       :math:`H_k`;
     - the last span is everything, so only one point is left.
 
-    This is Kohlberg's criterion (1971) read level by level.
+    This is Kohlberg's criterion [Kohlberg1971]_ read level by level.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 r"""Semivalues: what a player adds to a random coalition, on average.
 
-A semivalue is given by how likely the player meets k others (Dubey, Neyman and Weber 1981):
+A semivalue is given by how likely the player meets k others [Dubey1981]_:
 
 .. math:: \phi_i = \sum_{k=0}^{n-1} q_k \binom{n-1}{k}^{-1}
     \sum_{S \not\ni i, |S| = k} [v(S \cup i) - v(S)]
@@ -34,7 +34,7 @@ def banzhaf(
 
     .. math:: \beta_i = 2^{-(n-1)} \sum_{S \not\ni i} [v(S \cup i) - v(S)]
 
-    They need not add up to v(N) − v(∅) (Banzhaf 1965; not normalised).
+    They need not add up to v(N) − v(∅) (not normalised; [Banzhaf1965]_).
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ def banzhaf(
     method
         ``"exact"``: all 2^n coalitions.
         ``"msr"``: maximum sample reuse, the mean value of sampled coalitions with the player minus
-        the mean without (Wang and Jia 2023, Eq. 7); every sample counts for every player. The
+        the mean without [WangJ2023]_; every sample counts for every player. The
         samples are balanced: each player is in exactly half of them.
         ``"regression"``: the values are the coefficients of the best linear approximation of v
-        (Hammer and Holzman 1992), fitted by least squares to the same samples; what the other
+        [Hammer1992]_, fitted by least squares to the same samples; what the other
         players explain is no noise here. Its bias is of the order of 1 / budget.
         ``"star"``: see `semivalue`.
         ``"auto"``: exact if the budget allows or the game has a table or a closed form, else
@@ -84,7 +84,7 @@ def beta_shapley(
     budget: int | None = None,
     seed: int = 0,
 ) -> Estimate:
-    r"""Return the Beta(α, β)-Shapley values (Kwon and Zou 2022, Eq. 5).
+    r"""Return the Beta(α, β)-Shapley values [Kwon2022]_.
 
     .. math:: q_k = \binom{n-1}{k} \frac{B(k + \beta,\, n - 1 - k + \alpha)}{B(\alpha, \beta)}
 

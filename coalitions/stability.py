@@ -12,7 +12,7 @@ graph, the Shapley value of the game among the members otherwise. A structure is
 - *transferable-core* stable if no coalition is worth more than its members get now: they could
   share the difference as they like.
 
-(Bogomolnaia and Jackson 2002; Sung and Dimitrov 2007 for the contractual notions.)
+See [Bogomolnaia2002]_, and [Sung2007]_ for the contractual notions.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def payoffs(game: Game | SynergyGraph, structure: CoalitionStructure) -> FloatVe
     r"""Return what each player gets inside their coalition: the Aumann–Drèze value [n].
 
     Each coalition divides its own value by the Shapley value of the game among its members
-    (Aumann and Drèze 1974). On a graph that is half of each synergy inside the coalition,
+    [Aumann1974]_. On a graph that is half of each synergy inside the coalition,
 
     .. math:: \phi_i = \tfrac12 \sum_{j \in C(i)} s_{ij}.
 
@@ -63,7 +63,7 @@ def owen_value(game: Game, structure: CoalitionStructure) -> FloatVector:
     .. math:: \phi_i = \sum_{H \not\ni a} \sum_{S \subseteq B_a \setminus i}
         \frac{h!\,(m-h-1)!}{m!} \frac{s!\,(b-s-1)!}{b!} [v(Q_H \cup S \cup i) - v(Q_H \cup S)]
 
-    (Owen 1977). The sum over H makes a game among the members of a, whose Shapley value this is:
+    [Owen1977]_. The sum over H makes a game among the members of a, whose Shapley value this is:
     :math:`\sum_a 2^{m-1+b_a}` evaluations, far fewer than 2^n. The shares add up to v(N) − v(∅).
 
     Parameters
@@ -100,7 +100,7 @@ def potential_of_table(table: FloatVector) -> FloatVector:
     .. math:: P(S) = \frac{v(S) - v(\emptyset) + \sum_{i \in S} P(S \setminus i)}{|S|}, \qquad
         \phi_i(S) = P(S) - P(S \setminus i)
 
-    is the Shapley value of i in the game among S (Hart and Mas-Colell 1989): n 2^n operations for
+    is the Shapley value of i in the game among S [Hart1989]_: n 2^n operations for
     the Shapley values of all 2^n subgames.
     """
     n = len(table).bit_length() - 1

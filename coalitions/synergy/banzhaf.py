@@ -12,7 +12,7 @@ from coalitions.synergy_estimation import SYNERGIES
 
 @SYNERGIES.register("banzhaf")
 def banzhaf(game: Game, *, budget: int | None, rng: np.random.Generator) -> SynergyGraph:
-    r"""Return the pairwise Banzhaf interaction index as a graph (Grabisch and Roubens 1999).
+    r"""Return the pairwise Banzhaf interaction index as a graph [Grabisch1999]_.
 
     The expected joint contribution of two players if everybody else tosses a coin,
 

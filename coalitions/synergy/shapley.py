@@ -12,7 +12,7 @@ from coalitions.synergy_estimation import SYNERGIES
 
 @SYNERGIES.register("shapley")
 def shapley(game: Game, *, budget: int | None, rng: np.random.Generator) -> SynergyGraph:
-    r"""Return the pairwise Shapley interaction index as a graph (Grabisch and Roubens 1999).
+    r"""Return the pairwise Shapley interaction index as a graph [Grabisch1999]_.
 
     The expected joint contribution of two players to those before them in a random order in which
     they follow each other,
