@@ -59,13 +59,13 @@ class Estimate:
         >>> [round(float(end[0]), 3) for end in estimate.interval()]
         [0.804, 1.196]
         """
-        from scipy.stats import norm, t
+        from scipy.special import ndtri, stdtrit
 
         if not 0 < level < 1:
             raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
         tail = (1 + level) / 2
         finite = np.isfinite(self.degrees_of_freedom)
-        factor = t.ppf(tail, max(1.0, self.degrees_of_freedom)) if finite else norm.ppf(tail)
+        factor = stdtrit(max(1.0, self.degrees_of_freedom), tail) if finite else ndtri(tail)
         half = float(factor) * self.stderr
         return self.values - half, self.values + half
 

@@ -125,11 +125,11 @@ def membership_sums_of_kernel(
     n: int,
     weights: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Return the same sums for a compiled game; nothing of size 2^n is stored.
+    """Return the same sums for a compiled game, and v(N) at the end; no table is stored.
 
     Masks are visited in ascending order. ``states[d]`` is the coalition of the d highest bits of
     the mask, so each mask costs one copied state and one `add`: of its lowest bit, to the
-    coalition of all the higher ones. The last element returned is v(N).
+    coalition of all the higher ones.
     """
     n_low = min(n, BLOCK_BITS)
     size = 1 << n_low
@@ -137,22 +137,28 @@ def membership_sums_of_kernel(
     low = np.zeros(size)
     high = np.empty(1 << (n - n_low))
     block = np.empty(size)
+    depth_of = np.zeros(size, np.int64)
+    lowest_of = np.zeros(size, np.int64)
+    for s in range(1, size):
+        depth_of[s] = depth_of[s >> 1] + (s & 1)
+        lowest_of[s] = 0 if s & 1 else lowest_of[s >> 1] + 1
     states = np.empty((n + 1, len(start)))
     states[0] = start
+    state = start.copy()
     value = empty
     for b in range(len(high)):
         depth = _bits(b)
         for s in range(size):
-            mask = b * size + s
-            if mask:
-                lowest, rest = 0, mask
-                while not rest & 1:
-                    rest >>= 1
-                    lowest += 1
-                d = depth + _bits(s)
-                for k in range(len(start)):
-                    states[d, k] = states[d - 1, k]
-                value = add(states[d], lowest, parameters)
+            if s or b:
+                lowest, d = lowest_of[s], depth + depth_of[s]
+                if s == 0:
+                    lowest = n_low + _bits((b & -b) - 1)
+                for k in range(len(state)):
+                    state[k] = states[d - 1, k]
+                value = add(state, lowest, parameters)
+                if lowest:  # nobody joins after player 0
+                    for k in range(len(state)):
+                        states[d, k] = state[k]
             block[s] = value
         high[b] = _add_block(block, rows[depth], empty, low)
     sums = np.empty(n + 1)
@@ -175,9 +181,18 @@ def _mixed(state: Any) -> Any:  # noqa: ANN401
 @njit(cache=True)
 def _shuffle(order: Any, random: Any) -> None:  # noqa: ANN401
     """Shuffle `order`; 32 random bits a step, whose bias of n/2^32 is far below any error."""
-    for i in range(len(order) - 1, 0, -1):
-        j = np.int64(((_mixed(random) >> np.uint64(32)) * np.uint64(i + 1)) >> np.uint64(32))
+    half = np.uint64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    i = len(order) - 1
+    while i > 0:
+        bits = _mixed(random)
+        j = np.int64(((bits >> half) * np.uint64(i + 1)) >> half)
         order[i], order[j] = order[j], order[i]
+        i -= 1
+        if i > 0:
+            j = np.int64(((bits & mask) * np.uint64(i + 1)) >> half)
+            order[i], order[j] = order[j], order[i]
+            i -= 1
 
 
 @njit(cache=True)
@@ -194,6 +209,20 @@ def _distinct(keys: Any, slots: Any) -> int:  # noqa: ANN401
             slots[place] = keys[k]
             count += 1
     return count
+
+
+@njit(cache=True)
+def _repeating_sizes(n: int, n_paths: int) -> int:
+    """Return up to which size s (and from n−s on) paths are at all likely to meet again.
+
+    Of R random coalitions of one size, two are equal with probability at most R²/C(n, s).
+    """
+    n_subsets = 1.0
+    for s in range(1, n // 2 + 1):
+        n_subsets *= (n - s + 1) / s
+        if n_subsets > 1e12 * n_paths * n_paths:
+            return s - 1
+    return n // 2
 
 
 @njit(
@@ -223,7 +252,8 @@ def path_moments(
 
     A unit is a random permutation, or a permutation and its reverse if `antithetic`; the squared
     deviations are those of the units' means. A coalition is known by the exclusive or of its
-    players' random 64-bit words, so two different ones pass for the same with probability 2^−64.
+    players' random 64-bit words. Only sizes at which paths may meet are compared; taking two
+    coalitions for one or one for two has a chance below 1e-9.
     """
     random = np.array([seed], np.uint64)
     words = np.empty(n, np.uint64)
@@ -236,10 +266,12 @@ def path_moments(
     sums = np.zeros(n)
     squares = np.zeros(n)
     ways = 2 if antithetic else 1
-    keys = np.empty((n - 1, n_units * ways), np.uint64)
+    n_paths = n_units * ways
+    border = _repeating_sizes(n, n_paths)
+    # One row for each size up to the border, then one for each size from n−border on.
+    keys = np.empty((min(2 * border, n - 1), n_paths), np.uint64)
     for u in range(n_units):
         _shuffle(order, random)
-        unit[:] = 0.0
         for way in range(ways):
             for k in range(len(start)):
                 state[k] = start[k]
@@ -248,25 +280,30 @@ def path_moments(
             for a in range(n):
                 player = order[a] if way == 0 else order[n - 1 - a]
                 value = add(state, player, parameters)
-                unit[player] += value - previous
+                if way == 0:
+                    unit[player] = value - previous
+                else:
+                    unit[player] = (unit[player] + value - previous) / 2
                 previous = value
                 key ^= words[player]
-                if a < n - 1:
+                if a < border:
                     keys[a, u * ways + way] = key
+                elif n - 1 - border <= a < n - 1:
+                    keys[len(keys) - (n - 1 - a), u * ways + way] = key
+        if u == 0:
+            first[:] = unit
         for i in range(n):
-            mean = unit[i] / ways
-            if u == 0:
-                first[i] = mean
             # Shifted by the first unit, so that equal marginals have a variance of exactly 0.
-            sums[i] += mean - first[i]
-            squares[i] += (mean - first[i]) ** 2
+            shifted = unit[i] - first[i]
+            sums[i] += shifted
+            squares[i] += shifted * shifted
     slots = 8
-    while slots < 2 * n_units * ways:
+    while slots < 2 * n_paths:
         slots *= 2
     table = np.empty(slots, np.uint64)
-    count = 2
-    for a in range(n - 1):
-        count += _distinct(keys[a], table)
+    count = 2 + (n - 1 - len(keys)) * n_paths
+    for level in range(len(keys)):
+        count += _distinct(keys[level], table)
     for i in range(n):
         squares[i] = max(0.0, squares[i] - sums[i] ** 2 / n_units)
         sums[i] = first[i] + sums[i] / n_units
