@@ -83,3 +83,23 @@ def test_algorithms_are_listed_with_their_options():
     assert document["fedprox"]["options"] == {"mu": 0.01}
     assert all(about["summary"] for about in document.values())
     assert "mu=0.01" in coalitions("algorithms").stdout
+
+
+def test_compare_prints_one_row_per_method(tmp_path):
+    arguments = ("compare", "--algorithms", "local,fedprox,fedavg", "--seeds", "0,1", *SHORT)
+    result = coalitions(*arguments, "--set", "mu=0", "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    rows = document["algorithms"]
+    assert list(rows) == ["local", "fedprox", "fedavg"]
+    assert rows["fedprox"]["per_seed"] == rows["fedavg"]["per_seed"] != rows["local"]["per_seed"]
+    assert rows["local"]["communication"] == {"up": 0, "down": 0}
+    one, other = rows["fedavg"]["per_seed"]
+    assert rows["fedavg"]["sd"] == pytest.approx(abs(one - other) / 2**0.5)
+    assert not any(tmp_path.iterdir())
+
+
+def test_compare_refuses_options_nobody_has(tmp_path):
+    result = coalitions("compare", "--set", "nu=1", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "none of the methods has an option 'nu'" in result.stderr
