@@ -174,9 +174,11 @@ def _client(
 
 def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
     """Return float32[N, C, H, W] of `shape` from −1 (black) to 1 (white), and the labels."""
+    if not len(images):
+        return np.zeros((0, *shape), np.float32), images.labels
     # Bytes are cheaper to turn around than floats.
     pixels = torch.from_numpy(np.ascontiguousarray(images.pixels.transpose(0, 3, 1, 2))).float()
-    if len(images) and images.shape[1:] != shape[1:]:
+    if images.shape[1:] != shape[1:]:
         pixels = torch.nn.functional.interpolate(
             pixels, size=shape[1:], mode="bilinear", align_corners=False, antialias=True
         )

@@ -170,6 +170,15 @@ def test_own_data_sets_are_resized_and_coloured(monkeypatch):
     )
 
 
+def test_without_validation_the_split_is_empty_but_has_the_shape(monkeypatch):
+    monkeypatch.setitem(DATASETS._entries, "crosses", Crosses)
+    data = federated_data("crosses", clients=2, partition="iid", seed=0, validation_share=0)
+    for client in data.clients:
+        assert client.validation.images.shape == (0, 3, 8, 6)
+        assert client.validation.labels.shape == (0,)
+        assert len(client.train) == 30
+
+
 def test_an_unknown_data_set_is_an_unknown_name():
     with pytest.raises(UnknownNameError):
         DATASETS["imagenet"]
