@@ -29,8 +29,8 @@ class RunConfig:
     ----------
     algorithm, options
         The federated method by name, and its own options.
-    dataset, data_dir, clients, partition, train_size, validation_share, poison
-        What the clients have: see `learners.data`. `data_dir` and `train_size` may be None.
+    dataset, data_dir, clients, partition, train_size, test_size, validation_share, poison
+        What the clients have: see `learners.data`. `data_dir` and the sizes may be None.
     model
         The network by name; ``auto`` takes the one that suits the data set.
     rounds, participation
@@ -57,6 +57,7 @@ class RunConfig:
     clients: int = 10
     partition: str = "pathological:2"
     train_size: int | None = None
+    test_size: int | None = None
     validation_share: float = 0.2
     poison: tuple[str, ...] = ()
     model: str = "auto"
@@ -88,6 +89,7 @@ class RunConfig:
             "evaluate_every": 1,
             "checkpoint_every": 1,
             "train_size": 1,
+            "test_size": 1,
         }.items():
             value = getattr(self, key)
             if value is not None and value < least:

@@ -214,6 +214,7 @@ def _prepare(config: RunConfig) -> _Prepared:
         partition=config.partition,
         seed=config.seed,
         train_size=config.train_size,
+        test_size=config.test_size,
         validation_share=config.validation_share,
         poison=config.poison,
         data_dir=None if config.data_dir is None else Path(config.data_dir),
