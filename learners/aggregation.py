@@ -124,19 +124,21 @@ def geometric_median(rows: Tensor, weights: Tensor) -> Tensor:
     by the smoothed Weiszfeld algorithm (Algorithm 2 there): a mean with weights
     :math:`\alpha_i / \max(\nu, \lVert v - \theta_i \rVert)`, repeated until it stays.
     """
-    centre = weighted_mean(rows, weights)
     shares = (weights / weights.sum()).to(rows.dtype)
-    # ν relative to the spread: smoothing must not depend on the scale of the models.
-    spread = float((shares * (rows - centre).norm(dim=1)).sum())
-    if spread == 0.0:
+    # From the median, and with ν on the scale of most distances: a liar far away can then neither
+    # delay the search nor blur what it ends at.
+    centre = median(rows, weights)
+    apart = (rows - centre).norm(dim=1)
+    if not bool(apart.any()):
         return centre
+    least = _SMOOTHING * float(apart[apart > 0].median())
     for _ in range(_WEISZFELD_STEPS):
-        apart = (rows - centre).norm(dim=1).clamp_(min=_SMOOTHING * spread)
-        moved = weighted_mean(rows, shares / apart)
-        done = float((moved - centre).norm()) <= _SMOOTHING * spread
+        moved = weighted_mean(rows, shares / apart.clamp(min=least))
+        done = float((moved - centre).norm()) <= least
         centre = moved
         if done:
             break
+        apart = (rows - centre).norm(dim=1)
     return centre
 
 

@@ -53,7 +53,8 @@ class FedAMP(Algorithm):
         σ. For distances, differences of models well below :math:`\sqrt{\sigma}` are "similar".
     alpha
         α; if None, σ/n for n clients: the largest that leaves everyone a share of 1/n or more of
-        its own cloud model. One that could make :math:`\xi_{ii}` negative is refused.
+        its own cloud model (1 for the heuristic form, where it only divides λ). One that could
+        make :math:`\xi_{ii}` negative is refused.
     self_weight
         :math:`\xi_{ii}` of the heuristic form; 1/n for the n clients of the round if None.
     start_from
@@ -117,7 +118,9 @@ class FedAMP(Algorithm):
 
     def step(self, n_clients: int) -> float:
         """Return α."""
-        return self.sigma / n_clients if self.alpha is None else self.alpha
+        if self.alpha is not None:
+            return self.alpha
+        return self.sigma / n_clients if self.attention == "distance" else 1.0
 
     def weights(self, rows: Tensor, n_clients: int) -> Tensor:
         """Return ξ [m, m] of the parameters [m, P] of the round's clients; rows add to one."""

@@ -1,0 +1,88 @@
+import numpy as np
+import torch
+from torch import nn
+
+from learners.algorithms.fedem import train_components
+from tests.learners import literal, toy
+
+ROWS = torch.stack([literal.other_model(), literal.other_model(8)])
+
+
+def losses(row, images, labels):
+    module = literal.LAYOUT.unpack(row, toy.network())
+    with torch.no_grad():
+        return nn.functional.cross_entropy(module(images), labels, reduction="none").double()
+
+
+def responsibilities(images, labels, weights):
+    chances = torch.stack(
+        [w * (-losses(row, images, labels)).exp() for w, row in zip(weights, ROWS, strict=True)]
+    )
+    return (chances / chances.sum(0)).T
+
+
+def test_one_e_step_and_one_m_step():
+    one = literal.client("fedem", k=2)
+    one.memory["weights"] = np.array([0.3, 0.7])
+    reply = train_components.run(one, {"models": ROWS})
+    q = responsibilities(*one.data.train.take(torch.arange(20)), (0.3, 0.7))
+    np.testing.assert_allclose(one.memory["weights"], q.mean(0), rtol=1e-5)
+    images, labels = literal.batch(one)
+    share = responsibilities(images, labels, (0.3, 0.7))
+    assert float(share.std(0).min()) > 0.05  # images differ in whose they are
+    for m in range(2):
+
+        def weighted(module, m=m):
+            each = nn.functional.cross_entropy(module(images), labels, reduction="none")
+            return (share[:, m] * each).mean()
+
+        slope = literal.gradient(ROWS[m], images, labels, weighted)
+        torch.testing.assert_close(
+            reply["models"][m], ROWS[m] - literal.LR * slope, rtol=1e-4, atol=1e-6
+        )
+
+
+def test_predictions_are_mixtures_of_probabilities():
+    one = literal.client("fedem", k=2)
+    one.memory["weights"] = np.array([0.25, 0.75])
+    images, _ = literal.batch(one)
+    one.workspace.module.eval()
+    with torch.no_grad():
+        scores = one.algorithm.scores(one, {"models": ROWS}, images)
+        chances = [
+            torch.softmax(literal.LAYOUT.unpack(row, toy.network())(images), 1) for row in ROWS
+        ]
+    torch.testing.assert_close(scores.exp(), 0.25 * chances[0] + 0.75 * chances[1])
+    assert torch.equal(one.algorithm.model(one, {"models": ROWS}), ROWS[1])
+
+
+def test_one_component_is_federated_averaging_bit_for_bit():
+    _, plain = literal.play("fedavg", sizes=(20, 9, 31))
+    _, single = literal.play("fedem", sizes=(20, 9, 31), k=1)
+    assert torch.equal(single[-1].state["models"][0], plain[-1].state["model"])
+    assert single[-1].metrics["mean_test_accuracy"] == plain[-1].metrics["mean_test_accuracy"]
+
+
+def test_the_weights_of_the_mixture_change_what_components_learn():
+    trained = []
+    for weights in ((0.5, 0.5), (0.05, 0.95)):
+        one = literal.client("fedem", k=2)
+        one.memory["weights"] = np.array(weights)
+        trained.append(train_components.run(one, {"models": ROWS})["models"])
+    assert float((trained[0] - trained[1]).norm()) > 1e-3
+
+
+def test_clients_find_their_own_component():
+    # Two kinds of clients that contradict each other: one model cannot serve both.
+    federation, _ = literal.play("fedem", sizes=(40,) * 4, rounds=1, k=2)
+    site = federation._engine._site
+    for c in (1, 3):
+        labels = site.data[c].train.labels
+        labels.copy_((labels + 1) % 3)
+    rounds = list(federation.rounds())
+    for _ in range(15):
+        rounds = list(federation.rounds(rounds[-1].state))
+    weights = np.array([federation.memories()[c]["weights"] for c in range(4)])
+    best = weights.argmax(1)
+    assert best[0] == best[2] != best[1] == best[3]
+    assert weights.max(1).min() > 0.8

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+import torch
+
+from coalitions.errors import InvalidInputError
+from learners.algorithms.fedfomo import FedFomo, train_aside, weigh
+from learners.training import fit, score_model
+from tests.learners import literal
+
+
+def test_weights_and_the_new_model_by_the_papers_formulas():
+    one = literal.client("fedfomo")
+    before = literal.other_model()
+    trained = fit(one, before, epochs=20).model
+    others = torch.stack([fit(one, before, epochs=3).model, 10 * literal.other_model(8)])
+    one.memory.update(model=before, trained=trained)
+    reply = weigh.run(one, {"models": others})
+
+    def loss(row):
+        return score_model(one.workspace, row, one.data.validation).loss
+
+    raw = [(loss(before) - loss(row)) / float((row - before).norm()) for row in (trained, *others)]
+    assert raw[0] > 0 > raw[2]  # one helps, one hurts
+    weights = np.maximum(raw, 0) / np.maximum(raw, 0).sum()
+    np.testing.assert_allclose(reply["weights"], weights, rtol=1e-4)
+    moved = before.clone()
+    for w, row in zip(weights, (trained, *others), strict=True):
+        moved += w * (row - before)
+    torch.testing.assert_close(one.memory["model"], moved)
+    assert "trained" not in one.memory
+
+
+def test_if_no_model_is_better_the_old_one_stays():
+    one = literal.client("fedfomo")
+    before = fit(one, one.site.initial, epochs=30).model
+    one.memory.update(model=before, trained=20 * literal.other_model())
+    reply = weigh.run(one, {"models": 20 * literal.other_model(8)[None]})
+    assert reply["weights"].tolist() == [0.0, 0.0]
+    assert torch.equal(one.memory["model"], before)
+
+
+def test_a_model_equal_to_the_old_one_weighs_nothing():
+    one = literal.client("fedfomo")
+    before = literal.other_model()
+    one.memory.update(model=before, trained=before.clone())
+    assert weigh.run(one, {"models": before[None]})["weights"].tolist() == [0.0, 0.0]
+
+
+def test_without_downloads_and_always_improving_it_is_training_alone_bit_for_bit():
+    alone = literal.personal_models("local", sizes=(60, 60), rounds=2)
+    own, rounds = literal.play("fedfomo", sizes=(60, 60), rounds=2, k=0)
+    for round in rounds:
+        assert np.array_equal(round.records["relevance"], np.eye(2))  # every step was taken
+    assert all(torch.equal(own.memories()[c]["model"], alone[c]) for c in range(2))
+    assert rounds[-1].metrics["down"] == 0
+
+
+def test_others_models_change_ones_own():
+    alone = literal.personal_models("fedfomo", k=0)
+    shared = literal.personal_models("fedfomo", k=2)
+    assert float((alone[0] - shared[0]).norm()) > 1e-3
+
+
+def test_the_server_sends_what_was_liked_or_explores():
+    affinity, rng = np.array([9.0, 0.0, 3.0, 1.0, 2.0, -1.0]), np.random.default_rng(0)
+    liked = FedFomo(k=2).choice(affinity, [1, 2, 3, 4, 5], 0.0, rng)
+    assert liked == [2, 4]
+    explored = {tuple(FedFomo(k=2).choice(affinity, [1, 2, 3, 4, 5], 1.0, rng)) for _ in range(200)}
+    assert len(explored) == 10  # all pairs of five
+    tied = {tuple(FedFomo(k=1).choice(np.zeros(4), [1, 2, 3], 0.0, rng)) for _ in range(50)}
+    assert tied == {(1,), (2,), (3,)}
+
+
+def test_affinity_adds_up_and_downloads_are_counted():
+    _, rounds = literal.play("fedfomo", sizes=(20,) * 4, k=2)
+    total = sum(round.records["relevance"] for round in rounds)
+    np.testing.assert_allclose(rounds[-1].state["affinity"], total)
+    size = literal.LAYOUT.size
+    assert (rounds[0].metrics["up"], rounds[0].metrics["down"]) == (4 * size, 4 * 2 * size)
+
+
+def test_validation_data_is_needed():
+    one = literal.client("fedfomo")
+    train_aside.run(one, {})
+    empty = one.data.train.with_labels(one.data.train.labels[:0])
+    one.site.data = (type(one.data)(one.data.train, empty, one.data.test, "", False),)
+    with pytest.raises(InvalidInputError, match="validation_share"):
+        weigh.run(one, {"models": literal.other_model()[None]})
