@@ -8,6 +8,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, table_of
+from coalitions.wrappers import evaluate
 
 TABLE_PLAYERS = 30
 """A table of more players than this (8 GiB) is refused."""
@@ -72,7 +73,7 @@ def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVecto
     values = np.empty(size)
     for start in range(0, size, rows_per_call):
         masks = np.arange(start, min(size, start + rows_per_call))
-        values[masks] = game(coalitions_of_masks(masks, game.n_players))
+        values[masks] = evaluate(game, coalitions_of_masks(masks, game.n_players))
     return values
 
 
