@@ -64,6 +64,10 @@ def solve_command(
     symmetrise: Symmetrise = None,
     file_format: Format = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html|.png", help="Draw the graph and its matrix, by coalition."),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
     ] = None,
@@ -78,6 +82,10 @@ def solve_command(
     from coalitions.graph import SynergyGraph
     from solvers.front_door import solve
 
+    if plot is not None:
+        from cli.plots import check_plot_path, draw_solution
+
+        check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
     with _ProgressLine(shown=not quiet) as line:
         solution = solve(
@@ -105,6 +113,8 @@ def solve_command(
         solution.certificate.write(certificate)
     if output is not None:
         write_json(output, document)
+    if plot is not None:
+        draw_solution(graph, solution, plot)
     if json_output:
         print_json(document)
     else:
