@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError
 from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
+from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.sampling.pairs import most_pairs, random_pairs
 
 JITTER = 1e-9
 """Smallest noise, relative to the prior variance: keeps the Cholesky factor well defined."""
+
+BLOCK_ROWS = 512
+"""Rows of the covariance matrix that are computed at a time."""
 
 MAX_STEPS = 200
 """Most evaluations of the likelihood while the parameters are fitted."""
@@ -83,10 +86,12 @@ class GaussianProcess(Estimator):
         scale = float(np.abs(odd).max())
         if scale == 0.0:
             return Sampled(np.zeros(n), np.zeros(n))
-        data = _Data.of(np.concatenate([np.ones((1, n), np.bool_), rows]), odd / scale)
+        signs = np.where(np.concatenate([np.ones((1, n), np.bool_), rows]), 1.0, -1.0)
+        data = _Data(signs, odd / scale)
         complete = len(rows) == most_pairs(n)  # then every value is known, and there is no noise
         chosen = np.random.default_rng(seed).permutation(len(rows))[: self.tuning_pairs] + 1
-        parameters = _fitted(data.part(np.concatenate([[0], np.sort(chosen)])), complete)
+        chosen = np.concatenate([[0], np.sort(chosen)])
+        parameters = _fitted(_Data(signs[chosen], data.odd[chosen]), complete)
         mean, deviation = _posterior(parameters, data)
         # The fit may miss v(N) − v(∅) by a hair (the jitter); efficiency settles it.
         mean += (2 * data.odd[0] - mean.sum()) / n
@@ -122,26 +127,34 @@ class _Parameters(NamedTuple):
 
 
 class _Data(NamedTuple):
-    """Coalitions as signs [m, n], their sizes, distances and odd values."""
+    """Coalitions as signs ±1 [m, n], and their odd values."""
 
     signs: FloatMatrix
-    sizes: IntVector
-    distances: NDArray[np.int64]
     odd: FloatVector
 
-    @classmethod
-    def of(cls, rows: BoolMatrix, odd: FloatVector) -> _Data:
-        signs = np.where(rows, 1.0, -1.0)
-        distances = np.rint((rows.shape[1] - signs @ signs.T) / 2).astype(np.int64)
-        return cls(signs, rows.sum(axis=1), distances, odd)
+    @property
+    def sizes(self) -> IntVector:
+        """The number of members of each coalition."""
+        return np.asarray((self.signs > 0).sum(axis=1), np.int64)
 
-    def part(self, chosen: IntVector) -> _Data:
-        return _Data(
-            self.signs[chosen],
-            self.sizes[chosen],
-            self.distances[np.ix_(chosen, chosen)],
-            self.odd[chosen],
-        )
+    def blocks(self) -> Iterator[_Block]:
+        """Yield what the covariances depend on, some rows at a time: memory holds one matrix."""
+        m, n = self.signs.shape
+        s, place = np.unique(self.sizes, return_inverse=True)
+        for start in range(0, m, BLOCK_ROWS):
+            stop = min(m, start + BLOCK_ROWS)
+            distance = np.rint((n - self.signs[start:stop] @ self.signs.T) / 2).astype(np.intp)
+            yield _Block(start, stop, distance, s, place[start:stop, None] * len(s) + place)
+
+
+class _Block(NamedTuple):
+    """Rows of the covariance matrix: distances [rows, m], the sizes, and which pair of them."""
+
+    start: int
+    stop: int
+    distance: NDArray[np.intp]
+    sizes: IntVector
+    pair: NDArray[np.intp]
 
 
 def _by_size(n: int, s: IntVector, t: IntVector, length: float) -> FloatMatrix:
@@ -159,23 +172,26 @@ def _bend(n: int, s: IntVector, t: IntVector, length: float) -> FloatMatrix:
     return result
 
 
-def _factor(parameters: _Parameters, data: _Data) -> FloatMatrix:
+def _factor(parameters: _Parameters, data: _Data, blocks: Iterable[_Block]) -> FloatMatrix:
     """Return the Cholesky factor of the covariance of the data."""
     from scipy.linalg import cholesky
 
-    n = data.signs.shape[1]
+    m, n = data.signs.shape
     h = np.arange(n + 1)
     a, rho, noise, c, b, length = parameters
     straight = (n - 2 * h) / n
-    matrix = (a * straight + (rho**h - rho ** (n - h)) / (1 - rho**n))[data.distances]
-    s, place = np.unique(data.sizes, return_inverse=True)
-    pair = place[:, None], place
-    matrix += (c * _by_size(n, s, s, length))[pair]
-    matrix += straight[data.distances] * (b * _bend(n, s, s, length))[pair]
+    by_distance = a * straight + (rho**h - rho ** (n - h)) / (1 - rho**n)
+    matrix = np.empty((m, m))
+    for start, stop, distance, s, pair in blocks:
+        rows = by_distance.take(distance)
+        rows += (c * _by_size(n, s, s, length)).take(pair)
+        rows += straight.take(distance) * (b * _bend(n, s, s, length)).take(pair)
+        matrix[start:stop] = rows
     # The first observation is what the values must sum to, so it has no noise.
-    matrix.flat[:: len(matrix) + 1] += noise + JITTER * parameters.variance
+    matrix.flat[:: m + 1] += noise + JITTER * parameters.variance
     matrix[0, 0] -= noise
-    factor: FloatMatrix = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    # The transpose is the same matrix, in the order that can be factored in place.
+    factor: FloatMatrix = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     return factor
 
 
@@ -186,11 +202,12 @@ def _fitted(data: _Data, complete: bool) -> _Parameters:
 
     mean, deviation = _Parameters.prior(data.signs.shape[1])
     m = len(data.odd)
+    blocks = list(data.blocks())
 
     def loss(logs: FloatVector) -> float:
         prior = 0.5 * float((((logs - mean) / deviation) ** 2).sum())
         try:
-            factor = _factor(_Parameters.of_logs(logs, complete), data)
+            factor = _factor(_Parameters.of_logs(logs, complete), data, blocks)
         except LinAlgError:
             return 1e10 + prior
         white = solve_triangular(factor, data.odd, lower=True, check_finite=False)
@@ -219,9 +236,10 @@ def _posterior(parameters: _Parameters, data: _Data) -> tuple[FloatVector, Float
     """Return mean and standard deviation of the players' Shapley values."""
     from scipy.linalg import solve_triangular
 
-    factor = _factor(parameters, data)
+    factor = _factor(parameters, data, data.blocks())
     member, everyone, prior_variance = _shares(parameters, data.signs.shape[1])
-    functional = data.signs * member[data.sizes][:, None] + everyone[data.sizes][:, None]
+    sizes = data.sizes
+    functional = data.signs * member[sizes][:, None] + everyone[sizes][:, None]
     white = solve_triangular(factor, data.odd, lower=True, check_finite=False)
     seen = solve_triangular(factor, functional, lower=True, check_finite=False)
     scale = white @ white / len(white)
