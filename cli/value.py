@@ -46,8 +46,8 @@ def value_command(
     concept: Annotated[
         str,
         typer.Option(
-            help="banzhaf, beta-shapley, nucleolus, prenucleolus, least-core, owen, payoffs,"
-            " myerson, shapley-interaction or banzhaf-interaction."
+            help="banzhaf, beta-shapley, nucleolus, prenucleolus, least-core, core, owen,"
+            " payoffs, myerson, shapley-interaction or banzhaf-interaction."
         ),
     ] = "banzhaf",
     method: Annotated[
@@ -190,6 +190,12 @@ def _least_core(asked: Question) -> Document:
     }
 
 
+def _core(asked: Question) -> Document:
+    from coalitions.core import core_point
+
+    return {"values": _named(asked.game, core_point(asked.game))}
+
+
 def _owen(asked: Question) -> Document:
     from coalitions.structured_values import owen_value
 
@@ -273,6 +279,7 @@ CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
     "nucleolus": (_nucleolus, frozenset()),
     "prenucleolus": (_prenucleolus, frozenset()),
     "least-core": (_least_core, frozenset()),
+    "core": (_core, frozenset()),
     "owen": (_owen, frozenset({"structure"})),
     "payoffs": (_payoffs, frozenset({"structure"})),
     "myerson": (_myerson, frozenset({"links"})),

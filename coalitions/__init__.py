@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         normalised_mutual_information,
         refines,
     )
-    from coalitions.core import CoreMembership, LeastCore, core_membership, least_core
+    from coalitions.core import CoreMembership, LeastCore, core_membership, core_point, least_core
     from coalitions.enumeration import all_coalitions, value_table
     from coalitions.errors import (
         BudgetError,
@@ -67,7 +67,13 @@ _HOME = {
         "normalised_mutual_information",
         "refines",
     ),
-    "coalitions.core": ("CoreMembership", "LeastCore", "core_membership", "least_core"),
+    "coalitions.core": (
+        "CoreMembership",
+        "LeastCore",
+        "core_membership",
+        "core_point",
+        "least_core",
+    ),
     "coalitions.enumeration": ("all_coalitions", "value_table"),
     "coalitions.errors": (
         "BudgetError",
@@ -145,6 +151,7 @@ __all__ = [
     "beta_shapley",
     "cached",
     "core_membership",
+    "core_point",
     "deviations",
     "estimate_synergy",
     "find_deviation",

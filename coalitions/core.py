@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from coalitions._excess_program import first_rows, minimise_excess
 from coalitions._subsets import member_sums
 from coalitions.enumeration import value_table
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import FloatVector, Game
 
 TOLERANCE = 1e-9
@@ -175,3 +175,32 @@ def least_core(game: Game) -> LeastCore:
         tuple(members(mask) for mask in optimum.coalitions.tolist()),
         weights,
     )
+
+
+def core_point(game: Game) -> FloatVector:
+    """Return shares in the core, the least core's; raise if the core is empty.
+
+    Raises
+    ------
+    InfeasibleError
+        If the core is empty; the message names the balanced coalitions that prove it, which cover
+        every player once by their weights and are worth more than everybody together.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> core_point(TableGame([0, 0, 0, 1, 0, 1, 0, 1])).round(6) + 0.0
+    array([1., 0., 0.])
+    """
+    found = least_core(game)
+    if found.epsilon > TOLERANCE * scale_of(zero_normalised_table(game)):
+        names = getattr(game, "labels", range(game.n_players))
+        proof = ", ".join(
+            f"{weight:.4g} × {{{', '.join(str(names[player]) for player in coalition)}}}"
+            for coalition, weight in zip(found.coalitions, found.weights, strict=True)
+        )
+        raise InfeasibleError(
+            f"the core is empty: any shares leave some coalition {found.epsilon:.6g} short; proven"
+            f" by {proof}"
+        )
+    return found.payoff

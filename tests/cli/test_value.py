@@ -114,6 +114,7 @@ def test_people_get_a_table(coalitions, files, concept):
         (["majority.json", "--concept", "myerson"], 2, "needs --links"),
         (["graph.csv", "--concept", "myerson", "--links", "path.edges"], 2, "players of the game"),
         (["graph.csv", "--concept", "payoffs", "--structure", "union.json"], 2, "no player 'y'"),
+        (["majority.json", "--concept", "core"], 1, "proven by 0.5 × {x, y}"),
         (["poor.json", "--concept", "nucleolus"], 1, "there is no imputation"),
         (["nowhere.csv"], 2, "there is no such file"),
     ],

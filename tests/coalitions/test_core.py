@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from coalitions import (
+    InfeasibleError,
     InvalidInputError,
     SynergyGraph,
     TableGame,
     core_membership,
+    core_point,
     least_core,
     shapley,
 )
@@ -117,3 +119,20 @@ def test_bad_requests_get_a_sentence():
         core_membership(GLOVE, [1, 0, np.nan])
     with pytest.raises(InvalidInputError, match="25 players are too many"):
         least_core(SynergyGraph(np.zeros((25, 25))).game())
+
+
+@settings(max_examples=40)
+@given(tables(max_players=4))
+def test_core_point_is_in_the_core_or_there_is_none(table):
+    game = TableGame(table)
+    try:
+        point = core_point(game)
+    except InfeasibleError:
+        assert least_core(game).epsilon > 0
+    else:
+        assert core_membership(game, point, tolerance=1e-7).member
+
+
+def test_an_empty_core_is_proven():
+    with pytest.raises(InfeasibleError, match=r"0\.5 × \{0, 1\}"):
+        core_point(MAJORITY)
