@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -27,7 +28,10 @@ from learners.engines.engine import Engine, Replies
 from learners.task import TASKS, Message, Task
 
 _MAILBOX_MODELS = 32
-_MAILBOX_LEAST = 1 << 26
+"""Models that fit in a mailbox, up to a gigabyte of them: what a client is sent in one message."""
+
+_MAILBOX_LEAST, _MAILBOX_MOST = 1 << 26, 1 << 30
+"""Bytes of a mailbox; pages that are never used cost nothing."""
 
 
 def local_engine(site: Site, workers: int) -> Engine:
@@ -101,12 +105,11 @@ class _InProcess(_Local):
         self._site = site
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
-        answers = {}
-        for client, message in messages.items():
-            with one_thread():
-                answers[client] = answer(
-                    self._site, task, client, round, message, self._memory(client)
-                )
+        with one_thread():
+            answers = {
+                client: answer(self._site, task, client, round, message, self._memory(client))
+                for client, message in messages.items()
+            }
         return self._collected(answers)
 
     def close(self) -> None:
@@ -159,15 +162,19 @@ class _Workers(_Local):
 
     def __init__(self, site: Site, workers: int) -> None:
         super().__init__()
-        row_bytes = site.initial.nbytes
-        capacity = max(_MAILBOX_LEAST, _MAILBOX_MODELS * row_bytes)
+        wanted = min(_MAILBOX_MODELS * site.initial.nbytes, _MAILBOX_MOST)
+        capacity = max(_MAILBOX_LEAST, wanted)
         self._workers = [_Worker(capacity) for _ in range(workers)]
         fork = multiprocessing.get_context("fork")
         for worker in self._workers:
             worker.process = fork.Process(
                 target=_serve, args=(site, worker, self._workers), daemon=True
             )
-            worker.process.start()
+            with warnings.catch_warnings():
+                # Python 3.12 warns of forking a process with threads: see above why this is one
+                # of the cases where it is safe.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                worker.process.start()
         for worker in self._workers:
             worker.far_end.close()
 
@@ -195,8 +202,8 @@ class _Workers(_Local):
             worker.pipe.close()
         for worker in self._workers:
             assert worker.process is not None
-            worker.process.join(5)
-            if worker.process.is_alive():
+            worker.process.join(0.2)
+            if worker.process.is_alive():  # in the middle of a task that nobody waits for
                 worker.process.kill()
                 worker.process.join()
 
@@ -213,27 +220,29 @@ def _serve(site: Site, worker: _Worker, everyone: list[_Worker]) -> None:
             each.far_end.close()
     torch.set_num_threads(1)
     pipe: Connection = worker.far_end
-    while True:
-        try:
-            name, client, round, message, memory = pipe.recv()
-        except EOFError:
-            return
-        try:
-            given = answer(
-                site,
-                TASKS[name],
-                client,
-                round,
-                worker.outbox.take(message, copy=False) or {},
-                worker.outbox.take(memory, copy=False) or {},
-            )
-            reply, kept = worker.inbox.put(given.reply, given.memory)
-            pipe.send((client, reply, kept, given.reason))
-        except CoalitionError as error:
-            pipe.send(error)
-        except Exception:
-            pipe.send(
-                CoalitionError(
-                    f"task {name!r} of client {client} failed:\n{traceback.format_exc()}"
-                )
-            )
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
+        while True:
+            pipe.send(_served(site, worker, *pipe.recv()))
+
+
+def _served(
+    site: Site,
+    worker: _Worker,
+    name: str,
+    client: int,
+    round: int,
+    packed_message: dict[str, Any],
+    packed_memory: dict[str, Any],
+) -> tuple[int, Any, Any, str | None] | CoalitionError:
+    """Return what goes back through the pipe for one task: an answer, or what went wrong."""
+    try:
+        message = worker.outbox.take(packed_message, copy=False) or {}
+        memory = worker.outbox.take(packed_memory, copy=False) or {}
+        given = answer(site, TASKS[name], client, round, message, memory)
+    except CoalitionError as error:
+        return error
+    except Exception:
+        text = f"task {name!r} of client {client} failed:\n{traceback.format_exc()}"
+        return CoalitionError(text)
+    reply, kept = worker.inbox.put(given.reply, given.memory)
+    return client, reply, kept, given.reason

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.app import main
+
 COMMAND = Path(sys.executable).with_name("coalitions")
 SHORT = ("--rounds", 2, "--clients", 3, "--train-size", 30, "--workers", 1)
 
@@ -17,6 +19,22 @@ def coalitions(*arguments, **options):
     return subprocess.run(
         [COMMAND, *map(str, arguments)], capture_output=True, text=True, **options
     )
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capsys):
+    """The same command in this process, which has torch already."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, end.value.code, printed.out, printed.err)
+
+    return run
 
 
 def test_run_resume_and_repeat(tmp_path):
@@ -52,8 +70,8 @@ def test_run_resume_and_repeat(tmp_path):
         assert again["communication"] == document["communication"]
 
 
-def test_without_out_a_free_folder_is_found_and_a_summary_printed(tmp_path):
-    result = coalitions("run", *SHORT, "--algorithm", "local", cwd=tmp_path)
+def test_without_out_a_free_folder_is_found_and_a_summary_printed(tmp_path, typed):
+    result = typed("run", *SHORT, "--algorithm", "local")
     assert result.returncode == 0, result.stderr
     assert "mean test accuracy" in result.stdout
     assert (tmp_path / "runs/local-digits-1/result.json").is_file()
@@ -68,8 +86,8 @@ def test_without_out_a_free_folder_is_found_and_a_summary_printed(tmp_path):
         (("nothing.toml",), "cannot read nothing.toml"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_two(arguments, sentence, tmp_path):
-    result = coalitions("run", *arguments, cwd=tmp_path)
+def test_bad_input_is_one_sentence_and_exit_code_two(arguments, sentence, tmp_path, typed):
+    result = typed("run", *arguments)
     assert result.returncode == 2
     assert result.stdout == ""
     assert sentence in result.stderr
@@ -77,17 +95,17 @@ def test_bad_input_is_one_sentence_and_exit_code_two(arguments, sentence, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
-def test_algorithms_are_listed_with_their_options():
-    document = json.loads(coalitions("algorithms", "--json").stdout)
+def test_algorithms_are_listed_with_their_options(typed):
+    document = json.loads(typed("algorithms", "--json").stdout)
     assert set(document) >= {"local", "fedavg", "fedavg-ft", "fedprox", "domain"}
     assert document["fedprox"]["options"] == {"mu": 0.01}
     assert all(about["summary"] for about in document.values())
-    assert "mu=0.01" in coalitions("algorithms").stdout
+    assert "mu=0.01" in typed("algorithms").stdout
 
 
-def test_compare_prints_one_row_per_method(tmp_path):
+def test_compare_prints_one_row_per_method(tmp_path, typed):
     arguments = ("compare", "--algorithms", "local,fedprox,fedavg", "--seeds", "0,1", *SHORT)
-    result = coalitions(*arguments, "--set", "mu=0", "--json", cwd=tmp_path)
+    result = typed(*arguments, "--set", "mu=0", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     rows = document["algorithms"]
@@ -99,7 +117,23 @@ def test_compare_prints_one_row_per_method(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_compare_refuses_options_nobody_has(tmp_path):
-    result = coalitions("compare", "--set", "nu=1", cwd=tmp_path)
+def test_compare_shows_both_models_of_a_method_that_has_two(typed):
+    arguments = ("compare", "--algorithms", "ditto,fedavg", "--seeds", "0", *SHORT)
+    document = json.loads(typed(*arguments, "--json").stdout)
+    ditto, fedavg = document["algorithms"]["ditto"], document["algorithms"]["fedavg"]
+    assert (ditto["model"], fedavg["model"]) == ("personal", "global")
+    assert ditto["other_models"] == {"global": fedavg["mean_test_accuracy"]}
+    assert fedavg["other_models"] == {}
+    assert f"global {fedavg['mean_test_accuracy']:.4f}" in typed(*arguments).stdout
+
+
+def test_compare_says_before_the_first_run_who_has_no_use_for_a_setting(typed):
+    result = typed("compare", "--algorithms", "fedavg,fedamp", "--aggregation", "krum:0.1")
+    assert result.returncode == 2
+    assert "fedamp does not average models" in result.stderr
+
+
+def test_compare_refuses_options_nobody_has(tmp_path, typed):
+    result = typed("compare", "--set", "nu=1")
     assert result.returncode == 2
     assert "none of the methods has an option 'nu'" in result.stderr
