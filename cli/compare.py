@@ -89,7 +89,7 @@ def compare_command(
     numbers = _seeds(seeds)
     from dataclasses import fields
 
-    from learners.algorithm import ALGORITHMS, build_algorithm
+    from learners.algorithm import ALGORITHMS, algorithm_of
     from learners.config import RunConfig
     from learners.experiment import run
 
@@ -98,7 +98,7 @@ def compare_command(
     options = _options(option, known)
     shared = flags.settings(config, given, None, plugin)
     for name in names:  # a misspelt name or option is said before the first run
-        build_algorithm(name, options[name])
+        algorithm_of(RunConfig.of(shared | {"algorithm": name, "options": options[name]}))
     rows: dict[str, dict[str, Any]] = {}
     console = stderr()
     watched = not quiet and console.is_terminal
@@ -126,6 +126,11 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
         "mean_test_accuracy": statistics.fmean(accuracies),
         "sd": statistics.stdev(accuracies) if len(accuracies) > 1 else None,
         "per_seed": accuracies,
+        "model": results[0].metrics["model"],
+        "other_models": {
+            kind: statistics.fmean(r.metrics[f"{kind}{_ACCURACY}"] for r in results)
+            for kind in _other_models(results[0])
+        },
         "worst_client_accuracy": statistics.fmean(r.worst_client_accuracy for r in results),
         "communication": {
             way: round(statistics.fmean(r.communication[way] for r in results))
@@ -135,33 +140,52 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
+_ACCURACY = "_mean_test_accuracy"
+
+
+def _other_models(result: Result) -> list[str]:
+    """Return what else a method has for its clients: the global model besides personal ones."""
+    return [key.removesuffix(_ACCURACY) for key in result.metrics if key.endswith(_ACCURACY)]
+
+
 def _print(rows: dict[str, dict[str, Any]], n_seeds: int) -> None:
     from rich.table import Table
 
-    plural = "s" if n_seeds > 1 else ""
     table = Table(
         "algorithm",
-        f"test accuracy ({n_seeds} seed{plural})",
-        "worst client",
-        "sent up",
-        "sent down",
-        "seconds",
+        "accuracy",
+        "worst",
+        "other model",
+        "up",
+        "down",
+        "s",
         box=None,
         pad_edge=False,
     )
+    table.columns[0].no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
+        column.no_wrap = True
     for name, row in rows.items():
         deviation = "" if row["sd"] is None else f" ± {row['sd']:.4f}"
+        traffic = row["communication"]
         table.add_row(
             name,
             f"{row['mean_test_accuracy']:.4f}{deviation}",
             f"{row['worst_client_accuracy']:.4f}",
-            f"{row['communication']['up']:,}",
-            f"{row['communication']['down']:,}",
+            ", ".join(f"{kind} {mean:.4f}" for kind, mean in row["other_models"].items()),
+            f"{traffic['up'] / 1e6:.2f} M",
+            f"{traffic['down'] / 1e6:.2f} M",
             f"{row['seconds']:.1f}",
         )
-    stdout().print(table)
+    console = stdout()
+    console.print(table)
+    spread = ", ± their standard deviation" if n_seeds > 1 else ""
+    console.print(
+        f"Accuracy on the clients' own test data, mean over {n_seeds} seed{'s'[: n_seeds - 1]}"
+        f"{spread}; parameters sent up and down; seconds of a run.",
+        soft_wrap=True,
+    )
 
 
 def _names(text: str) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.config import from_values
+from learners.config import RunConfig, from_values
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,15 +40,7 @@ class Algorithm:
     Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
-
-    Attributes
-    ----------
-    averages
-        Whether the server makes one model of many by `Federation.combine`, so that the run's
-        `aggregation` has something to choose.
     """
-
-    averages: ClassVar[bool] = True
 
     def start(self, federation: Federation) -> State:
         """Return what the server remembers before the first round."""
@@ -84,6 +77,11 @@ class Algorithm:
         r"""The μ of the term :math:`\tfrac{\mu}{2} \lVert w - w^t \rVert^2` a client adds."""
         return 0.0
 
+    @property
+    def averages(self) -> bool:
+        """Whether models meet in `Federation.combine`, so that `aggregation` has a say."""
+        return True
+
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the row a client uses for its predictions: what it was sent, else its own."""
         row: Tensor = message.get("model", client.own_model)
@@ -108,3 +106,14 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "learners.algorith
 def build_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:
     """Return the method called `name` with its options; an unknown option is an error."""
     return from_values(ALGORITHMS[name], options, f"option of {name}")
+
+
+def algorithm_of(config: RunConfig) -> Algorithm:
+    """Return the method of a run; a setting it could only ignore is an error."""
+    algorithm = build_algorithm(config.algorithm, config.options)
+    if config.aggregation != "mean" and not algorithm.averages:
+        raise InvalidInputError(
+            f"{config.algorithm} does not average models, so the aggregation"
+            f" {config.aggregation!r} has nothing to decide"
+        )
+    return algorithm

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from learners.aggregation import aggregation
-from learners.algorithm import Algorithm, build_algorithm
+from learners.algorithm import Algorithm, algorithm_of
 from learners.checkpoint import Checkpoint
 from learners.client import Site
 from learners.config import RunConfig
@@ -201,12 +201,7 @@ def _prepare(config: RunConfig) -> _Prepared:
     aggregation(config.aggregation)  # an unknown name is said before any work is done
     if config.model != "auto":
         MODELS[config.model]
-    algorithm = build_algorithm(config.algorithm, config.options)
-    if config.aggregation != "mean" and not algorithm.averages:
-        raise InvalidInputError(
-            f"{config.algorithm} does not average models, so the aggregation"
-            f" {config.aggregation!r} has nothing to decide"
-        )
+    algorithm = algorithm_of(config)
     device = _device(config.device)
     data = federated_data(
         config.dataset,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Ditto(Algorithm):
     r"""Federated averaging with personal models that a proximal term ties to it [LiT2021]_.
 
-    Algorithm 1 there, with the solver of the paper's Section 3.1: besides its part in federated
-    averaging from :math:`w^t`, client k keeps :math:`v_k` and repeats
+    Algorithm 1 there: besides its part in federated averaging from :math:`w^t`, client k keeps
+    :math:`v_k` and repeats
 
     .. math:: v_k \leftarrow v_k - \eta\,(\nabla F_k(v_k) + \lambda\,(v_k - w^t)).
 

@@ -57,6 +57,11 @@ class FedACS(Algorithm):
         if self.delta is not None and math.isnan(self.delta):
             raise InvalidInputError("delta of fedacs must be a number")
 
+    @property
+    def averages(self) -> bool:
+        """No: every client gets a mixture of its own."""
+        return False
+
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""
         return {"models": federation.initial_model.repeat(len(federation.clients), 1)}

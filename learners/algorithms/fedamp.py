@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -26,7 +26,7 @@ class FedAMP(Algorithm):
     r"""Federated attentive message passing, and its heuristic form [Huang2021]_.
 
     It minimises :math:`\sum_i F_i(w_i) + \lambda \sum_{i<j} A(\lVert w_i - w_j \rVert^2)` with
-    :math:`A(x) = 1 - e^{-x/\sigma}`. The server makes every client's cloud model (Eqs. 3 and 6),
+    :math:`A(x) = 1 - e^{-x/\sigma}`. The server makes every client's cloud model,
 
     .. math::
         u_i = \xi_{ii} w_i + \sum_{j \ne i} \xi_{ij} w_j, \quad
@@ -34,8 +34,8 @@ class FedAMP(Algorithm):
                  = \tfrac{\alpha}{\sigma} e^{-\lVert w_i - w_j \rVert^2 / \sigma}, \quad
         \xi_{ii} = 1 - \sum_{j \ne i} \xi_{ij},
 
-    and the client minimises :math:`F_i(w) + \frac{\lambda}{2\alpha} \lVert w - u_i \rVert^2`
-    (Eq. 7). HeurFedAMP (``attention="cosine"``) has instead a fixed :math:`\xi_{ii}` and, for
+    and the client minimises :math:`F_i(w) + \frac{\lambda}{2\alpha} \lVert w - u_i \rVert^2`.
+    HeurFedAMP (``attention="cosine"``) has instead a fixed :math:`\xi_{ii}` and, for
     :math:`j \ne i`,
 
     .. math:: \xi_{ij} = (1 - \xi_{ii})\, \frac{e^{\sigma \cos(w_i, w_j)}}
@@ -62,8 +62,6 @@ class FedAMP(Algorithm):
         term pulls.
     """
 
-    averages: ClassVar[bool] = False
-
     attention: Literal["distance", "cosine"] = "distance"
     lam: float = 0.1
     sigma: float = 10.0
@@ -84,6 +82,11 @@ class FedAMP(Algorithm):
             raise InvalidInputError(
                 f"self_weight of fedamp must be between 0 and 1, not {self.self_weight}"
             )
+
+    @property
+    def averages(self) -> bool:
+        """No: every client gets a mixture of its own."""
+        return False
 
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""

@@ -75,6 +75,11 @@ class FedC2I(Algorithm):
         if not 0 <= self.gamma < float("inf"):
             raise InvalidInputError(f"gamma of fedc2i must be 0 or more, not {self.gamma}")
 
+    @property
+    def averages(self) -> bool:
+        """No: every client mixes for itself."""
+        return False
+
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""
         n = len(federation.clients)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -30,12 +30,12 @@ class FedFomo(Algorithm):
     r"""First-order model optimisation: models combined by their use to the client [Zhang2021]_.
 
     After training, client i downloads k of the round's models and weighs them and its own by the
-    validation loss (Eq. 5, j = i included),
+    validation loss (j = i included),
 
     .. math:: w_{ij} = \frac{L_i(\theta_i^{t-1}) - L_i(\theta_j^t)}
               {\lVert \theta_j^t - \theta_i^{t-1} \rVert},
 
-    which are clipped at 0 and normalised; then (Eq. 3)
+    which are clipped at 0 and normalised; then
 
     .. math:: \theta_i^t = \theta_i^{t-1} + \sum_j w_{ij}\,(\theta_j^t - \theta_i^{t-1}).
 
@@ -54,8 +54,6 @@ class FedFomo(Algorithm):
         What ε loses in each round, down to 0.
     """
 
-    averages: ClassVar[bool] = False
-
     k: int = 5
     epsilon: float = 0.3
     epsilon_decay: float = 0.05
@@ -71,6 +69,11 @@ class FedFomo(Algorithm):
             raise InvalidInputError(
                 f"epsilon_decay of fedfomo must be 0 or more, not {self.epsilon_decay}"
             )
+
+    @property
+    def averages(self) -> bool:
+        """No: every client mixes for itself."""
+        return False
 
     def start(self, federation: Federation) -> State:
         """Return nobody's preference for anybody."""
@@ -139,13 +142,13 @@ def weigh(client: Client, message: Message) -> Message:
     models = torch.cat([trained[None], message["models"]])
     weights = first_order_weights(client, before, models)
     if float(weights.sum()) > 0:
-        # Normalised weights add to one, so Eq. (3) is the mean of the models themselves.
+        # Normalised weights add to one, so the sum of steps is the mean of the models themselves.
         client.memory["model"] = weighted_mean(models, weights)
     return {"weights": weights.cpu().numpy()}
 
 
 def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tensor:
-    """Return Eq. (5) for every row of `models`, clipped and normalised; all 0 if none is better."""
+    """Return w of every row of `models`, clipped and normalised; all 0 if none is better."""
     workspace, data = client.workspace, client.data.validation
     rows = torch.cat([before[None], models])
     losses = [each.loss for each in score_models(workspace, rows, data)]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class FedProto(Algorithm):
     r"""Clients share the mean representation of each class, and nothing else [TanY2022]_.
 
-    A prototype is :math:`C_i^{(j)} = \frac{1}{|D_{i,j}|} \sum_{x \in D_{i,j}} f_i(x)`, Eq. (3). A
-    client trains its own model on (Eq. 7)
+    A prototype is :math:`C_i^{(j)} = \frac{1}{|D_{i,j}|} \sum_{x \in D_{i,j}} f_i(x)`. A client
+    trains its own model on
 
     .. math:: L_i = L_S + \lambda \sum_j d(C_i^{(j)}, \bar C^{(j)}),
 
@@ -39,9 +39,10 @@ class FedProto(Algorithm):
 
     .. math:: \bar C^{(j)} = \sum_i \frac{|D_{i,j}|}{\sum_k |D_{k,j}|} C_i^{(j)}
 
-    (Eq. 6 divides once more by the number of these clients, which would shrink prototypes towards
-    zero). A class nobody of the round has keeps its prototype. A picture is given the class of
-    the nearest prototype (``personal``); ``classifier`` is what the model's own last layer says.
+    (the paper's formula divides once more by the number of these clients, which would shrink
+    prototypes towards zero). A class nobody of the round has keeps its prototype. A
+    picture is given the class of the nearest prototype (``personal``); ``classifier`` is what the
+    model's own last layer says.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def train_prototypes(client: Client, message: Message) -> Message:
 
 
 def _regularised(method: FedProto, message: Message, n_classes: int) -> Loss:
-    """Return the loss of Eq. (7)."""
+    """Return the loss plus λ times the distance of the batch's prototypes to the global ones."""
     place = torch.full((n_classes,), -1)
     place[message["classes"]] = torch.arange(len(message["classes"]))
     place = place.to(message["prototypes"].device)

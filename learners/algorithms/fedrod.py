@@ -29,7 +29,7 @@ class FedRoD(Algorithm):
 
     With features :math:`z = f(x; \theta)`, the generic scores are :math:`g = h(z; \phi)` and
     the personal ones :math:`g + h(z; \psi_i)`. Body and generic head minimise the balanced
-    softmax loss (Eq. 8; :math:`N_{i,c}` images of class c at client i),
+    softmax loss (:math:`N_{i,c}` images of class c at client i),
 
     .. math:: -\log \frac{N_{i,y}^\gamma e^{g_y}}{\sum_c N_{i,c}^\gamma e^{g_c}},
 

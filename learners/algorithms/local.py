@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.tasks import train
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 class Local(Algorithm):
     """Every client trains its own model on its own data; no model travels ("Separate")."""
 
-    averages: ClassVar[bool] = False
+    @property
+    def averages(self) -> bool:
+        """No: models stay at home."""
+        return False
 
     def start(self, federation: Federation) -> State:
         """Return nothing: the server has nothing to remember."""

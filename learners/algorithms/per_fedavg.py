@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class PerFedAvg(Algorithm):
     r"""Model-agnostic meta-learning, federated [Fallah2020]_.
 
-    It minimises the mean over clients of :math:`F_i(w) = f_i(w - \alpha \nabla f_i(w))`, Eq. (3).
-    A local step of Algorithm 1, with three batches D, D′, D″ of their own:
+    It minimises the mean over clients of :math:`F_i(w) = f_i(w - \alpha \nabla f_i(w))`. A
+    local step of Algorithm 1, with three batches D, D′, D″ of their own:
 
     .. math::
         \tilde w &= w - \alpha \tilde\nabla f_i(w, D), \\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -58,8 +58,6 @@ class PFedHN(Algorithm):
         Hidden layers.
     """
 
-    averages: ClassVar[bool] = False
-
     server_lr: float = 0.02
     embedding: int | None = None
     width: int = 100
@@ -72,6 +70,11 @@ class PFedHN(Algorithm):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InvalidInputError(f"{name} of pfedhn must be {least} or more, not {value}")
+
+    @property
+    def averages(self) -> bool:
+        """No: the hypernetwork learns from each client's change."""
+        return False
 
     def start(self, federation: Federation) -> State:
         """Return a fresh hypernetwork and fresh embeddings."""

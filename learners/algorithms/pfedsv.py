@@ -127,6 +127,11 @@ class PFedSV(Algorithm):
                     f"{name} of pfedsv must be from 0 to 1, not {getattr(self, name)}"
                 )
 
+    @property
+    def averages(self) -> bool:
+        """Only the shared extractor is averaged; all else clients combine themselves."""
+        return self.shared_extractor
+
     def start(self, federation: Federation) -> State:
         """Return relevance zero, nobody scored."""
         n = len(federation.clients)
