@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
-
-from cli.solve import read_structure
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from coalitions.games.induced_subgraph import InducedSubgraphGame
     from coalitions.games.table import TableGame
-    from coalitions.graph import SynergyGraph
-    from coalitions.structure import CoalitionStructure
 
     FileGame: TypeAlias = TableGame | InducedSubgraphGame
 
@@ -29,9 +24,3 @@ def read_game(
         if isinstance(document, dict) and "values" in document:
             return TableGame.from_document(document, where)
     return READERS[kind](content, where, symmetrise).game()
-
-
-def read_structure_of(path: Path, game: FileGame) -> CoalitionStructure:
-    """Return the structure of the game's players in a solution's JSON file."""
-    # Only the names of the players matter, and games have them as graphs do.
-    return read_structure(path, cast("SynergyGraph", game))

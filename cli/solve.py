@@ -21,11 +21,11 @@ from cli._output import (
     stdout,
     write_json,
 )
+from cli._solution_file import read_structure
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
-    from coalitions.structure import CoalitionStructure
     from solvers.solution import Solution
     from solvers.solver import Progress
 
@@ -134,47 +134,6 @@ def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]
         "solver": solution.solver,
         "players": graph.n_players,
     }
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a solution's file."""
-    from coalitions.graph_files import load_json
-
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
-    document = load_json(content, str(path))
-    if not isinstance(document, dict):
-        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
-    return document
-
-
-def structure_of(document: dict[str, Any], graph: SynergyGraph, path: Path) -> CoalitionStructure:
-    """Return the structure of a solution's document, whose players go by name."""
-    from coalitions.structure import CoalitionStructure
-
-    coalitions = document.get("coalitions")
-    if not isinstance(coalitions, list) or not all(isinstance(c, list) for c in coalitions):
-        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
-    numbers = [
-        players_by_name([str(name) for name in block], graph.labels, str(path))
-        for block in coalitions
-    ]
-    try:
-        structure = CoalitionStructure(numbers)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
-    if structure.n_players != graph.n_players:
-        raise InvalidInputError(
-            f"{path}: has {structure.n_players} players, but the graph has {graph.n_players}"
-        )
-    return structure
-
-
-def read_structure(path: Path, graph: SynergyGraph) -> CoalitionStructure:
-    """Return the structure in a solution's JSON file."""
-    return structure_of(read_document(path), graph, path)
 
 
 def _pairs(groups: list[str] | None, graph: SynergyGraph, option: str) -> list[tuple[int, int]]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli._game_file import read_game, read_structure_of
+from cli._game_file import read_game
 from cli._output import Format, Json, Symmetrise, print_json, stdout
+from cli._solution_file import read_structure
 from coalitions.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def stability_command(
     from coalitions.structured_values import payoffs
 
     game = read_game(graph, file_format=file_format, symmetrise=symmetrise)
-    blocks = read_structure_of(structure, game)
+    blocks = read_structure(structure, game)
     wanted = notion or NOTIONS.names()
     for name in wanted:
         NOTIONS[name]  # a misspelt name is told before any search starts

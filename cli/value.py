@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from cli._game_file import read_game, read_structure_of
+from cli._game_file import read_game
 from cli._output import Format, Json, Seed, Symmetrise, print_json, stdout
+from cli._solution_file import read_structure
 from coalitions.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _payoffs(asked: Question) -> Document:
 def _structure(asked: Question) -> CoalitionStructure:
     if asked.structure is None:
         raise InvalidInputError("this concept needs --structure FILE with the coalitions")
-    return read_structure_of(asked.structure, asked.game)
+    return read_structure(asked.structure, asked.game)
 
 
 def _myerson(asked: Question) -> Document:

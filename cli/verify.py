@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli._output import Format, Json, Symmetrise, print_json, stdout
-from cli.solve import read_document, structure_of
+from cli._solution_file import read_document, structure_of
 from coalitions.errors import InvalidInputError
 
 

@@ -1,0 +1,68 @@
+"""Solutions in files: the JSON that `coalitions solve --output` writes, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cli._output import players_by_name
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from coalitions.structure import CoalitionStructure
+
+
+class Players(Protocol):
+    """Players with names: a synergy graph or a game from a file."""
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        ...
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the players."""
+        ...
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a solution's file."""
+    from coalitions.graph_files import load_json
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
+    document = load_json(content, str(path))
+    if not isinstance(document, dict):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    return document
+
+
+def structure_of(document: dict[str, Any], players: Players, path: Path) -> CoalitionStructure:
+    """Return the structure of a solution's document, whose players go by name."""
+    from coalitions.structure import CoalitionStructure
+
+    coalitions = document.get("coalitions")
+    if not isinstance(coalitions, list) or not all(isinstance(c, list) for c in coalitions):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    numbers = [
+        players_by_name([str(name) for name in block], players.labels, str(path))
+        for block in coalitions
+    ]
+    try:
+        structure = CoalitionStructure(numbers)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    if structure.n_players != players.n_players:
+        raise InvalidInputError(
+            f"{path}: has {structure.n_players} players; there must be {players.n_players}"
+        )
+    return structure
+
+
+def read_structure(path: Path, players: Players) -> CoalitionStructure:
+    """Return the structure in a solution's JSON file."""
+    return structure_of(read_document(path), players, path)
