@@ -1,7 +1,8 @@
 """What a round of every federated method costs, relative to federated averaging.
 
 Run ``python benchmarks/algorithms.py [--rounds 8] [--dataset digits] [names …]``. One process and
-one thread; the first round (warm-up) and the last (with the evaluation on test data) are left out. Traffic is of one round, in models of the network.
+one thread; the first round (warm-up) and the last (with the evaluation on test data) are left out.
+Traffic is of one round, in models per client.
 """
 
 from __future__ import annotations
