@@ -423,7 +423,7 @@ def cost(bench: Bench) -> None:
             f"{solving / (total - measuring):.4f}" if solving else "",
         )
     print(
-        f"\nThe first solve of a process loads compiled code, {loading:.1f} CPU seconds, not counted."
+        f"\nThe first solve of a process loads compiled code ({loading:.1f} CPU seconds, left out)."
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.experiment import Result, load_model, resume, run
     from learners.federation import Federation
+    from learners.ground_truth import are_separated, detection, label_overlap, true_structure
     from learners.models import MODELS, Network, build_model
     from learners.utility import ModelGame
 
@@ -26,6 +27,7 @@ _HOME = {
     "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
     "learners.experiment": ("Result", "load_model", "resume", "run"),
     "learners.federation": ("Federation",),
+    "learners.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.utility": ("ModelGame",),
 }
@@ -44,11 +46,15 @@ __all__ = [
     "Network",
     "Result",
     "RunConfig",
+    "are_separated",
     "build_model",
+    "detection",
     "federated_data",
+    "label_overlap",
     "load_model",
     "resume",
     "run",
+    "true_structure",
 ]
 
 
