@@ -14,7 +14,7 @@ from coalitions.game import FloatVector
 from coalitions.registry import Registry
 
 AXIOMS = frozenset({"efficiency", "null player", "linearity", "symmetry"})
-"""What characterises the Shapley value (Shapley 1953).
+"""What characterises the Shapley value [Shapley1953]_.
 
 Efficiency: the values sum to v(N) − v(∅). Null player: who never changes anything gets 0.
 Linearity: with the same seed, the estimate of a weighted sum of games is that sum of estimates.

@@ -22,7 +22,7 @@ from coalitions.sampling.paths import (
 @ESTIMATORS.register("antithetic")
 @dataclass(frozen=True)
 class Antithetic(Estimator):
-    r"""The mean over random permutations, each with its reverse (Mitchell et al. 2022, Section 3).
+    r"""The mean over random permutations, each with its reverse [Mitchell2022]_.
 
     A player that comes early in :math:`\pi` comes late in the reverse, so in games with decreasing
     (or increasing) returns the two marginals err in opposite directions. It is exact on 2-additive

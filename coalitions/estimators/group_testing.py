@@ -16,7 +16,7 @@ from coalitions.sampling.subsets import BLOCK
 @ESTIMATORS.register("group-testing")
 @dataclass(frozen=True)
 class GroupTesting(Estimator):
-    r"""Group testing (Jia et al. 2019, Algorithm 1 and Lemma 2).
+    r"""Group testing [Jia2019]_.
 
     A group of k players is drawn with probability :math:`q(k) = Z^{-1} (1/k + 1/(n-k))`, uniform
     among the groups of its size. Then :math:`\phi_i - \phi_j = Z\,E[v(S)(\beta_i - \beta_j)]` with

@@ -17,7 +17,7 @@ from coalitions.sampling.truncation import truncated_paths
 @ESTIMATORS.register("gtg")
 @dataclass(frozen=True)
 class GuidedTruncation(Estimator):
-    r"""Guided truncation, as in GTG-Shapley (Liu et al. 2022, Algorithm 1), for any game.
+    r"""Guided truncation, as in GTG-Shapley [LiuZ2022]_, for any game.
 
     Between rounds: if :math:`|v(N) - v(\emptyset)|` is at most `between_rounds`, this round has
     changed nothing worth sharing, and all get 0 after two evaluations. Within a round: a path ends

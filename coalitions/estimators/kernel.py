@@ -20,7 +20,7 @@ DRAWS_PER_PAIR = 20
 @ESTIMATORS.register("kernel")
 @dataclass(frozen=True)
 class KernelShap(Estimator):
-    r"""KernelSHAP with paired sampling (Lundberg and Lee 2017; Covert and Lee 2021, Section 4.1).
+    r"""KernelSHAP with paired sampling [Lundberg2017]_ [Covert2021]_.
 
     Coalitions are drawn independently with probability
     :math:`p(S) \propto \big[ \binom{n}{|S|} |S| (n-|S|) \big]^{-1}`, each with its complement; the

@@ -17,7 +17,7 @@ from coalitions.sampling.subsets import n_subsets
 @ESTIMATORS.register("leverage")
 @dataclass(frozen=True)
 class LeverageShap(Estimator):
-    r"""Leverage-score sampling for the Shapley regression (Musco and Witter 2025, Algorithm 1).
+    r"""Leverage-score sampling for the Shapley regression [Musco2025]_.
 
     The leverage score of a coalition is proportional to :math:`\binom{n}{|S|}^{-1}`, so every size
     gets the same number of coalitions. They are drawn without replacement and in pairs, and the

@@ -17,7 +17,7 @@ from coalitions.sampling.paths import CELLS_PER_CALL, mean_and_error
 @ESTIMATORS.register("owen")
 @dataclass(frozen=True)
 class Owen(Estimator):
-    r"""Multilinear sampling, antithetic (Owen 1972; Okhrati and Lipani 2021, Algorithm 2).
+    r"""Multilinear sampling, antithetic [Owen1972]_ [Okhrati2021]_.
 
     .. math:: \phi_i = \int_0^1 E\big[ v(E_q \cup \{i\}) - v(E_q \setminus \{i\}) \big]\, dq
 

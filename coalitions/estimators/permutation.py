@@ -23,7 +23,7 @@ from coalitions.sampling.paths import (
 @ESTIMATORS.register("permutation")
 @dataclass(frozen=True)
 class Permutation(Estimator):
-    r"""The mean marginal contribution along random permutations (Castro et al. 2009, Section 3).
+    r"""The mean marginal contribution along random permutations [Castro2009]_.
 
     .. math:: \hat\phi_i = \frac1R \sum_{r=1}^R
               \big[ v(P_i^{\pi_r} \cup \{i\}) - v(P_i^{\pi_r}) \big]

@@ -18,7 +18,7 @@ FEWEST = 2
 @ESTIMATORS.register("stratified")
 @dataclass(frozen=True)
 class Stratified(Estimator):
-    r"""Stratified sampling (Maleki et al. 2013; Castro et al. 2017, Section 3).
+    r"""Stratified sampling [Maleki2013]_ [Castro2017]_.
 
     .. math:: \hat\phi_i = \frac1n \sum_{s=0}^{n-1} \frac1k \sum_{r=1}^k
               \big[ v(S_{isr} \cup \{i\}) - v(S_{isr}) \big]

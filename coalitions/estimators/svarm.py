@@ -16,7 +16,7 @@ from coalitions.game import BoolMatrix, FloatVector, IntVector
 @ESTIMATORS.register("svarm")
 @dataclass(frozen=True)
 class Svarm(Estimator):
-    r"""Stratified SVARM (Kolpaczki et al. 2024, Algorithm 2).
+    r"""Stratified SVARM [Kolpaczki2024]_.
 
     The Shapley value is a difference of means over strata, and a coalition of size s tells
     something of all n players: of its members' :math:`\phi^+_{i,s}`, of the others'

@@ -17,7 +17,7 @@ from coalitions.sampling.truncation import truncated_paths
 @ESTIMATORS.register("truncated")
 @dataclass(frozen=True)
 class Truncated(Estimator):
-    r"""Truncated Monte Carlo (Ghorbani and Zou 2019, Algorithm 1).
+    r"""Truncated Monte Carlo [Ghorbani2019]_.
 
     A path ends at the first coalition with :math:`|v(N) - v(S)| \le \tau |v(N) - v(\emptyset)|`;
     the players after it get 0 on this path. What is saved buys more paths. It pays for games that

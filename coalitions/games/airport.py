@@ -51,7 +51,7 @@ class AirportGame:
         r"""Return the Shapley values: each piece of runway is shared by those who need it.
 
         With costs in ascending order,
-        :math:`\phi_i = \sum_{k \le i} \frac{c_k - c_{k-1}}{n - k + 1}` (Littlechild and Owen 1973).
+        :math:`\phi_i = \sum_{k \le i} \frac{c_k - c_{k-1}}{n - k + 1}` [Littlechild1973]_.
         """
         order = np.argsort(self.costs, kind="stable")
         pieces = np.diff(self.costs[order], prepend=0.0)

@@ -23,8 +23,8 @@ class InducedSubgraphGame:
 
     .. math:: v(S) = \sum_{i<j \in S} s_{ij}
 
-    It is 2-additive, so its Shapley value has a closed form (Deng and Papadimitriou 1994,
-    Theorem 1): each end of an edge gets half of it.
+    It is 2-additive, so its Shapley value has a closed form [Deng1994]_: each end of an edge gets
+    half of it.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class GraphRestrictedGame:
 
     .. math:: v^g(S) = v(\emptyset) + \sum_{C \in S/g} \big[ v(C) - v(\emptyset) \big]
 
-    Its Shapley value is the Myerson value of the game (Myerson 1977). No component is evaluated
+    Its Shapley value is the Myerson value of the game [Myerson1977]_. No component is evaluated
     twice, and one call is at most one call to the game.
 
     Parameters

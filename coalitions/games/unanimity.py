@@ -21,7 +21,7 @@ class UnanimityGame:
     .. math:: v(S) = \sum_{T \subseteq S} d_T
 
     Every game is such a sum in exactly one way; the weights are its Harsanyi dividends. Each group
-    shares its dividend equally (Shapley 1953): :math:`\phi_i = \sum_{T \ni i} d_T / |T|`.
+    shares its dividend equally [Shapley1953]_: :math:`\phi_i = \sum_{T \ni i} d_T / |T|`.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class VotingGame:
     def _shapley_shubik(self) -> FloatVector:
         r"""Return the Shapley–Shubik index, computed from positive terms only.
 
-        Let everybody join with probability t. Then (Owen 1972)
+        Let everybody join with probability t. Then [Owen1972]_
 
         .. math:: \phi_i = \int_0^1 P\big[ q - w_i \le \sum_{j \ne i} w_j B_j(t) < q \big]\, dt
 

@@ -170,7 +170,7 @@ def membership_sums_of_kernel(
 
 @njit(cache=True)
 def _mixed(state: Any) -> Any:  # noqa: ANN401
-    """Return the next 64 random bits of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Return the next 64 random bits of SplitMix64 [Steele2014]_."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -2,7 +2,7 @@
 
 The Shapley value depends on the odd part of a game only, ½[v(S) − v(N∖S)]: a pair tells one value
 of it. Sizes s and n−s count as one, and all sizes get the same number of pairs, which is what the
-leverage scores of the Shapley regression come to (Musco and Witter 2025, Lemma 3.2), until there
+leverage scores of the Shapley regression come to [Musco2025]_, until there
 are no more coalitions of a size.
 """
 
