@@ -8,6 +8,8 @@ x = 1/(1 + exp(−r/μ)), and FISTA with restarts applies [Nesterov2005]_, [Beck
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from solvers.branch_and_cut._ascent_kernels import (
@@ -124,11 +126,23 @@ class Ascent:
         )
         return float(bound) * self.scale + self.problem.inside
 
-    def update_triangles(self, tolerance: float) -> int:
-        """Take in violated triangles, let go of idle ones; return how many were violated."""
-        keys = violated_triangles(
-            self.point, tolerance, max(1000, MOST_TRIANGLES - len(self._keys))
-        )
+    def update_triangles(self, tolerance: float, check: Callable[[], None]) -> int:
+        """Take in violated triangles, let go of idle ones; return how many were violated.
+
+        `check` is called often, and may raise an exception.
+        """
+        point = self.point
+        m = len(point)
+        room = max(1000, MOST_TRIANGLES - len(self._keys))
+        # In pieces that take no more than some hundredths of a second.
+        centres = max(1, min(m, int(1e8 / (m * m))))
+        found = []
+        for first in range(0, m, centres):
+            last = min(m, first + centres)
+            share = room * (last - first) // m
+            found.append(violated_triangles(point, first, last, tolerance, share))
+            check()
+        keys = np.concatenate(found)
         self._keys, self._y, self._previous_y, self._idle = merge_rows(
             self._keys, self._y, self._previous_y, self._idle, PATIENCE, keys
         )

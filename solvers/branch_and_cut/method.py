@@ -51,7 +51,6 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.incumbent import Incumbent
         from solvers.branch_and_cut.problem import Problem, joined
         from solvers.branch_and_cut.tree import TreeSearch
-        from solvers.heuristics._random import random_state
         from solvers.reductions import merges, trimmed
 
         started = time.monotonic()
@@ -62,9 +61,7 @@ class BranchAndCut(Solver):
         weights[i, j] = weights[j, i] = scaled.integers
         weights = trimmed(weights)
 
-        incumbent = Incumbent(weights, random_state(limits.seed))
-        if warm_start is not None:
-            incumbent.offer(warm_start)
+        incumbent = Incumbent(weights, warm_start, limits.seed)
         rules = merges(weights)
         problem = Problem.undecided(weights)
         if rules:
@@ -89,12 +86,15 @@ class BranchAndCut(Solver):
                 last_report = now
                 limits.report(_progress(scaled, incumbent.value, tree.bound, now - started))
 
-        tree = TreeSearch(problem, incumbent, allowed=allowed, check=check, seed=limits.seed)
+        tree = TreeSearch(
+            problem,
+            incumbent,
+            allowed=allowed,
+            check=check,
+            seconds_left=lambda: limits.seconds_left,
+            seed=limits.seed,
+        )
         try:
-            incumbent.search(problem.groups, 0)
-            check()
-            incumbent.search(incumbent.labels, _rounds(n))
-            check()
             tree.run()
         except (TimeIsUp, KeyboardInterrupt):
             tree.finish()
@@ -120,11 +120,6 @@ class BranchAndCut(Solver):
             },
             certificate=Certificate(n, (part,)) if tree.record.complete else None,
         )
-
-
-def _rounds(n_players: int) -> int:
-    """Return how many rounds of local search to start with: less where each takes longer."""
-    return int(min(300, max(10, 30000 // n_players)))
 
 
 def _progress(scaled: ScaledWeights, value: int, bound: int, seconds: float) -> Progress:

@@ -92,16 +92,13 @@ def joined(n_groups: int, first: IntVector, second: IntVector) -> IntVector:
 
     Groups are numbered in the order of their first members.
     """
-    parent = list(range(n_groups))
-
-    def root(a: int) -> int:
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        return a
-
-    for a, b in zip(first.tolist(), second.tolist(), strict=True):
-        low, high = sorted((root(a), root(b)))
-        parent[high] = low
-    roots = np.array([root(a) for a in range(n_groups)])
-    return np.unique(roots, return_inverse=True)[1]
+    group = np.arange(n_groups)
+    while True:
+        # Both ends take the smaller number, and everybody the number of whom it points at.
+        smaller = np.minimum(group[first], group[second])
+        before = group.copy()
+        np.minimum.at(group, before[first], smaller)
+        np.minimum.at(group, before[second], smaller)
+        group = group[group]
+        if (group[first] == group[second]).all():
+            return np.unique(group, return_inverse=True)[1]

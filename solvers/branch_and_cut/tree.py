@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,11 @@ WARM_UP = 100
 
 CHUNK = 20
 """Steps between two looks at the bound."""
+
+FIRST_SLICES, FEW_SLICES, MANY_SLICES = 4, 2, 20
+"""Slices of local search at the start, and each time the bound is near to or far from the value."""
+
+FAR = 0.02
 
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
@@ -79,6 +85,8 @@ class TreeSearch:
         Maps the incumbent's value to the highest bound that counts as closed.
     check
         Called often; raises an exception to end the search. Everything stays valid then.
+    seconds_left
+        Tells how much time there is; a short time makes the warm-up shorter.
     seed
         Source of randomness.
     """
@@ -90,6 +98,7 @@ class TreeSearch:
         *,
         allowed: Callable[[int], int],
         check: Callable[[], None],
+        seconds_left: Callable[[], float],
         seed: int,
     ) -> None:
         self.incumbent = incumbent
@@ -98,6 +107,7 @@ class TreeSearch:
         self.cuts = 0
         self._allowed = allowed
         self._check = check
+        self._seconds_left = seconds_left
         self._state: RandomState = random_state(seed, 1)
         self._closed = 0
         self._level = math.inf
@@ -192,18 +202,30 @@ class TreeSearch:
         return estimate
 
     def _treat_root(self) -> None:
+        self.incumbent.advance(FIRST_SLICES, self._check)
         node = self._open[-1]
-        ascent: Ascent | None = Ascent(node.problem, node.multipliers, node.mu)
-        assert ascent is not None
+        if node.bound <= self._allowed(self.incumbent.value):
+            self._closed = max(self._closed, node.bound)
+            self._open.pop()
+            return
+        ascent = Ascent(node.problem, node.multipliers, node.mu)
         ascent.run(1)
-        decay = (SHARP / SMOOTH) ** (1.0 / WARM_UP)
-        for _ in range(WARM_UP // CHUNK):
-            ascent.update_triangles(0.02)
-            self._steps(ascent, CHUNK, decay)
-            self._polish(ascent)
-            ascent = self._look(ascent)
-            if ascent is None:
+        left = WARM_UP
+        while left > 0:
+            began = time.monotonic()
+            ascent.update_triangles(0.02, self._check)
+            steps = min(CHUNK, left)
+            # What is left of the smoothing goes in equal ratios, one for each step that is left.
+            self._steps(ascent, steps, (self._sharp / (ascent.mu * ascent.scale)) ** (1.0 / left))
+            left -= steps
+            self._polish(ascent, FEW_SLICES)
+            following = self._look(ascent)
+            if following is None:
                 return
+            ascent = following
+            pace = (time.monotonic() - began) / steps
+            if left * pace > 0.5 * self._seconds_left():
+                left = int(0.5 * self._seconds_left() / pace)
         self._cut(ascent, patience=4, steps=60)
 
     def _cut(self, ascent: Ascent, *, patience: int, steps: int) -> None:
@@ -212,7 +234,7 @@ class TreeSearch:
         self._level = math.inf
         for number in itertools.count():
             before = self._level
-            ascent.update_triangles(0.01)
+            ascent.update_triangles(0.01, self._check)
             point = ascent.point
             m = ascent.problem.n_groups
             cuts = violated_cuts(point, violation=0.02, starts=10, at_most=6 * m, state=self._state)
@@ -225,7 +247,9 @@ class TreeSearch:
                     return
                 ascent = following
             if number % 4 == 0:
-                self._polish(ascent)
+                value = self.incumbent.value
+                far = self._open[-1].bound - value > FAR * value
+                self._polish(ascent, MANY_SLICES if far else FEW_SLICES)
             slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
@@ -236,9 +260,12 @@ class TreeSearch:
         self._point = ascent.point
         self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
 
-    def _polish(self, ascent: Ascent) -> None:
+    def _polish(self, ascent: Ascent, slices: int) -> None:
+        """Look for a better structure: near the soft point, and by local search on its own."""
         threshold = (0.5, 0.65, 0.8)[self.steps // CHUNK % 3]
         self.incumbent.round(ascent.problem, ascent.point, threshold, 3)
+        self._check()
+        self.incumbent.advance(slices, self._check)
 
     # ------------------------------------------------------------------ branching
 
