@@ -27,7 +27,7 @@ from pathlib import Path
 
 CLIENTS, TRAIN, TEST, BATCH, LR = 10, 200, 50, 10, 0.01
 SHAPE, CLASSES = (1, 28, 28), 10
-REPEATS, ROUNDS = 3, 4
+REPEATS, ROUNDS = 3, 6
 TARGETS = {"lenet-5": 1.8, "cnn": 1.4}
 
 

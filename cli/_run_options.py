@@ -21,7 +21,7 @@ Partition = Annotated[
     str | None,
     typer.Option(
         help="Who has what: iid, pathological:K, ring:K, dirichlet:ALPHA, quantity:ALPHA,"
-        " domains. [default: pathological:2]"
+        " domains. [default: domains if the data set has some, else pathological:2]"
     ),
 ]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds. [default: 20]")]
@@ -29,7 +29,7 @@ Participation = Annotated[
     float | None, typer.Option(help="Share of the clients in each round. [default: 1]")
 ]
 LocalEpochs = Annotated[
-    int | None, typer.Option(help="Passes over a client's data in a round. [default: 1]")
+    int | None, typer.Option(help="Passes over a client's data in a round. [default: 2]")
 ]
 BatchSize = Annotated[int | None, typer.Option(help="Images in a batch. [default: 10]")]
 Lr = Annotated[float | None, typer.Option(help="Learning rate. [default: 0.05]")]

@@ -39,6 +39,10 @@ class RunConfig:
         A client's own training. `optimizer` is sgd or adam; momentum goes with sgd.
     aggregation
         How the server combines models.
+    noise, clip, epsilon, delta, dp
+        Differential privacy, see `learners.privacy`: σ in units of the clip C, and C; or the ε for
+        δ that chooses σ for the whole run (C is 1 then, if not given). `dp` is ``updates`` or
+        ``records`` (DP-SGD).
     seed
         Source of all randomness.
     device, engine, workers
@@ -55,7 +59,7 @@ class RunConfig:
     dataset: str = "digits"
     data_dir: str | None = None
     clients: int = 10
-    partition: str = "pathological:2"
+    partition: str = "auto"
     train_size: int | None = None
     test_size: int | None = None
     validation_share: float = 0.2
@@ -63,12 +67,17 @@ class RunConfig:
     model: str = "auto"
     rounds: int = 20
     participation: float = 1.0
-    local_epochs: int = 1
+    local_epochs: int = 2
     batch_size: int = 10
     optimizer: Literal["sgd", "adam"] = "sgd"
     lr: float = 0.05
     momentum: float = 0.0
     aggregation: str = "mean"
+    noise: float | None = None
+    clip: float | None = None
+    epsilon: float | None = None
+    delta: float = 1e-5
+    dp: Literal["updates", "records"] = "updates"
     seed: int = 0
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     engine: str = "local"
@@ -111,6 +120,26 @@ class RunConfig:
             raise InvalidInputError(
                 f"momentum goes with the optimizer sgd, not {self.optimizer}, which has its own"
             )
+        self._check_privacy()
+
+    def _check_privacy(self) -> None:
+        if self.noise is not None and not 0 <= self.noise < math.inf:
+            raise InvalidInputError(f"noise must be 0 or more, not {self.noise}")
+        for key in ("clip", "epsilon"):
+            value = getattr(self, key)
+            if value is not None and not 0 < value < math.inf:
+                raise InvalidInputError(f"{key} must be a positive number, not {value}")
+        if not 0 < self.delta < 1:
+            raise InvalidInputError(f"delta must be above 0 and below 1, not {self.delta}")
+        if self.noise is not None and self.epsilon is not None:
+            raise InvalidInputError("noise and epsilon both decide how much noise: give one")
+        if self.noise and self.clip is None:
+            raise InvalidInputError(
+                f"noise {self.noise} without clip protects nothing: an update of any size could"
+                " outweigh it; give a clip"
+            )
+        if self.dp == "records" and self.clip is None and self.epsilon is None:
+            raise InvalidInputError("dp records needs noise and clip, or epsilon")
 
     @property
     def participants(self) -> int:

@@ -18,11 +18,13 @@ from learners.checkpoint import Checkpoint
 from learners.client import Site
 from learners.config import RunConfig
 from learners.data.clients import federated_data
+from learners.data.dataset import DATASETS
 from learners.engines.local import local_engine, one_thread
 from learners.federation import Federation, Round
 from learners.folder import RunFolder, load_into
 from learners.models import MODELS, build_model
 from learners.parameters import Layout
+from learners.privacy import privacy_of
 from learners.tasks import deploy, describe
 from learners.workspace import Workspace
 
@@ -48,6 +50,8 @@ class Result:
         The metrics of every round.
     out
         The run's folder, if it has one.
+    privacy
+        The noise, and what its ε covers; None if nothing was clipped or noised.
     """
 
     config: RunConfig
@@ -56,6 +60,7 @@ class Result:
     seconds: float
     history: tuple[Mapping[str, Any], ...] = field(repr=False)
     out: Path | None = None
+    privacy: Mapping[str, Any] | None = None
     _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
     _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
 
@@ -73,6 +78,12 @@ class Result:
     def per_client_test_accuracy(self) -> list[float | None]:
         """Every client's accuracy on its own test data."""
         return list(self.metrics["per_client_test_accuracy"])
+
+    @property
+    def epsilon(self) -> float | None:
+        """What the worst client has spent of its privacy; None if there is no finite figure."""
+        value: float | None = self.metrics.get("epsilon")
+        return value
 
     def model(self, client: int = 0) -> nn.Module:
         """Return the network a client ended with, ready to predict."""
@@ -103,7 +114,8 @@ class Result:
             "seed": config.seed,
             **scores,
             "communication": dict(self.communication),
-            "epsilon": None,
+            "epsilon": self.epsilon,
+            "privacy": None if self.privacy is None else dict(self.privacy),
             "seconds": self.seconds,
             "out": None if self.out is None else str(self.out),
         }
@@ -160,6 +172,7 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             finished["seconds"],
             tuple(history),
             folder.path,
+            finished["privacy"],
         )
     prepared = _prepare(config)
     checkpoint = folder.resume_from(prepared.site.workspace.device)
@@ -215,14 +228,24 @@ def _prepare(config: RunConfig) -> _Prepared:
         data_dir=None if config.data_dir is None else Path(config.data_dir),
     )
     model = _suited(data.shape) if config.model == "auto" else config.model
-    config = replace(config, model=model, options=algorithm.options())
+    partition = (
+        DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
+    )
+    config = replace(config, model=model, partition=partition, options=algorithm.options())
 
     def network() -> nn.Module:
         return build_model(model, shape=data.shape, n_classes=data.n_classes, seed=config.seed)
 
     module = network()
     layout = Layout.of(module)
-    site = Site(config, algorithm, Workspace(module, layout, device), data)
+    workspace = Workspace(module, layout, device)
+    privacy = privacy_of(
+        config,
+        algorithm,
+        [len(each.train.labels) for each in data.clients],
+        has_batch_norm=workspace.has_batch_norm,
+    )
+    site = Site(config, algorithm, workspace, data, privacy)
     about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
     return _Prepared(config, algorithm, site, layout, network, about)
 
@@ -238,7 +261,7 @@ def _carry_out(
     try:
         with one_thread():
             federation = Federation(
-                config, prepared.algorithm, engine, prepared.layout, site.initial
+                config, prepared.algorithm, engine, prepared.layout, site.initial, site.privacy
             )
             if folder is not None:
                 told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
@@ -268,6 +291,7 @@ def _carry_out(
         seconds,
         tuple(history),
         folder.path if folder else None,
+        None if site.privacy is None else site.privacy.document(),
         () if folder else models,
         prepared.network,
     )
