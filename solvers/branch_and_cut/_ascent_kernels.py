@@ -107,7 +107,7 @@ def ascend(
 
 
 @njit(cache=True, fastmath=True)
-def _how_many(one: Singles, other: Singles, start: int, need: float) -> int:
+def _how_many(one: Singles, other: Singles, start: int, need: float) -> np.int32:
     """Count how often one[k] − other[k] > need from `start` on (a loop that vectorises)."""
     count = np.int32(0)
     limit = np.float32(need)
