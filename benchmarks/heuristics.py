@@ -18,6 +18,9 @@ import sys
 import time
 from pathlib import Path
 
+# This folder comes first on the path, and its solvers.py is not the package of that name.
+sys.path.pop(0)
+
 import numpy as np
 
 from coalitions import SynergyGraph

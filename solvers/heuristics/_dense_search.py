@@ -23,8 +23,12 @@ from solvers.heuristics._random import RandomState, random_state
 FEW_PLAYERS = 150
 """Up to this many players an iterated local search finds the best known values by itself."""
 
-ROUNDS_PER_PLAYER, MAX_ROUNDS = 100, 6000
-"""How many times an iterated local search disturbs its structure."""
+ROUNDS_PER_PAIR, MAX_ROUNDS = 16, 20_000
+"""How many times an iterated local search disturbs its structure: as often as there are pairs of
+players, times this, within a limit."""
+
+STARTS = 4
+"""Starts among which the rounds are divided: some graphs hold a search captive."""
 
 ROUNDS_AT_ONCE = 50
 """Rounds between two glances at the clock."""
@@ -53,15 +57,17 @@ def search_matrix(
 def _iterated(
     weights: FloatMatrix, start: IntVector | None, seed: int, effort: float
 ) -> Iterator[Improvement]:
-    """Descend, disturb, descend …: see `iterate`."""
+    """Descend, disturb, descend …, from several starts: see `iterate`."""
     n = len(weights)
     state, threshold = random_state(seed), rounding_threshold(weights)
     table = tabulate(weights, np.arange(n) if start is None else start)
-    rounds = int(effort * min(MAX_ROUNDS, ROUNDS_PER_PLAYER * n))
-    while rounds > 0:
-        iterate(table, min(rounds, ROUNDS_AT_ONCE), threshold, state)
-        rounds -= ROUNDS_AT_ONCE
-        yield table.best[0], table.best_slots
+    rounds = int(effort * min(MAX_ROUNDS, ROUNDS_PER_PAIR * n * (n - 1) // 2) / STARTS)
+    for attempt in range(STARTS):
+        if attempt:
+            reset(table, np.arange(n))
+        for _ in range(0, max(1, rounds), ROUNDS_AT_ONCE):
+            iterate(table, ROUNDS_AT_ONCE, threshold, state)
+            yield table.best[0], table.best_slots
 
 
 def _memetic(
