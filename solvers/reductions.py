@@ -16,12 +16,14 @@ apart: no best structure changes, and numbers stay small.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from coalitions.game import IntVector
 from solvers.branch_and_cut.problem import IntMatrix
+
+BoolVector: TypeAlias = NDArray[np.bool_]
 
 
 def trimmed(weights: IntMatrix) -> IntMatrix:
@@ -80,8 +82,19 @@ def merges(weights: IntMatrix) -> list[tuple[int, int]]:
             return found
 
 
-def _mergeable(weights: IntMatrix, alive: Any) -> list[tuple[int, int]]:  # noqa: ANN401 (bool[n])
-    from solvers.branch_and_cut._reduction_kernels import candidates
-
-    pairs: IntVector = candidates(weights, alive)
-    return [(int(i), int(j)) for i, j in pairs]
+def _mergeable(weights: IntMatrix, alive: BoolVector) -> list[tuple[int, int]]:
+    """Return the pairs that a rule puts together."""
+    n = len(weights)
+    size = np.abs(weights).sum(axis=1)
+    pairs: list[tuple[int, int]] = []
+    for i in np.flatnonzero(alive).tolist():
+        others = i + 1 + np.flatnonzero(alive[i + 1 :] & (weights[i, i + 1 :] >= 0))
+        w = weights[i, others]
+        pendant = 2 * w >= np.minimum(size[i], size[others])
+        pairs += [(i, j) for j in others[pendant].tolist()]
+        # Sums over some players, then over all: few pairs get that far. |w_ij| counts twice.
+        for columns in (slice(0, min(n, 32)), slice(0, n)):
+            apart = np.abs(weights[others, columns] - weights[i, columns]).sum(axis=1)
+            others = others[4 * weights[i, others] >= apart]
+        pairs += [(i, j) for j in others.tolist()]
+    return pairs

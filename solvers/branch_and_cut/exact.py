@@ -10,6 +10,7 @@ numbers are integers in units of 2^−bits of a weight, so neither can be wrong 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +76,15 @@ def exact_bound(problem: Problem, multipliers: Multipliers) -> ExactBound:
         multipliers.cuts,
         cut_values,
     )
-    total += _positive_part(reduced, problem.apart)
-    scaled = total + (problem.inside << bits)
-    return ExactBound(bits, triangle_values, cut_values, int(scaled), reduced)
+    reduced[problem.apart | _below(problem.n_groups)] = 0
+    scaled = int(total) + int(np.maximum(reduced, 0).sum()) + (problem.inside << bits)
+    return ExactBound(bits, triangle_values, cut_values, scaled, reduced)
+
+
+@functools.lru_cache(maxsize=8)
+def _below(m: int) -> BoolMatrix:
+    """Return which cells of a matrix [m, m] are not above the diagonal."""
+    return np.tri(m, dtype=np.bool_)
 
 
 def _as_integers(values: FloatVector, bits: int) -> IntVector:
@@ -116,20 +123,4 @@ def _subtract_rows(
             for q in range(1, p):
                 reduced[cuts[row, q], t] += y  # T is in ascending order
         total += y
-    return total
-
-
-@njit(cache=True)
-def _positive_part(reduced: IntMatrix, apart: BoolMatrix) -> np.int64:
-    """Return Σ max(0, r) over undecided pairs, and clear the decided ones and the other half."""
-    total = np.int64(0)
-    m = len(reduced)
-    for i in range(m):
-        for j in range(i + 1):
-            reduced[i, j] = 0
-        for j in range(i + 1, m):
-            if apart[i, j]:
-                reduced[i, j] = 0
-            elif reduced[i, j] > 0:
-                total += reduced[i, j]
     return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -12,8 +12,14 @@ from solvers.branch_and_cut._ascent_kernels import Singles
 from solvers.branch_and_cut.problem import IntMatrix, Problem, joined
 from solvers.heuristics._dense import improve
 from solvers.heuristics._dense_search import search_matrix
-from solvers.heuristics._engine import numbered
+from solvers.heuristics._engine import Improvement
 from solvers.heuristics._random import RandomState, random_state
+
+FEW_PLAYERS = 150
+"""Up to this many players, rounds of iterated local search do; above, annealing takes over."""
+
+ROUNDS, ROUNDS_AT_ONCE = 6000, 50
+"""Rounds in all, and in a slice."""
 
 
 class Incumbent:
@@ -35,9 +41,11 @@ class Incumbent:
         self._state: RandomState = random_state(seed, 2)
         self.labels: IntVector = np.arange(len(weights))
         self.value = 0
-        first = self.labels if start is None else numbered(start)
-        self.offer(first)
-        self._search = search_matrix(self._weights, first, seed=seed, effort=1.0)
+        if start is not None:
+            self.offer(start)
+        self._seed = seed
+        self._annealing: Iterator[Improvement] | None = None
+        self._rounds_left = ROUNDS
 
     def offer(self, labels: IntVector) -> None:
         """Take a structure if it is better."""
@@ -48,7 +56,17 @@ class Incumbent:
 
     def advance(self, slices: int, check: Callable[[], None]) -> None:
         """Let the local search that runs beside the proof take some more slices of work."""
-        for value, labels in itertools.islice(self._search, slices):
+        if len(self._weights) <= FEW_PLAYERS:
+            for _ in range(min(slices, self._rounds_left // ROUNDS_AT_ONCE)):
+                self._rounds_left -= ROUNDS_AT_ONCE
+                self._improve(self.labels, ROUNDS_AT_ONCE)
+                check()
+            return
+        if self._annealing is None:
+            self._annealing = search_matrix(
+                self._weights, _numbered(self.labels), seed=self._seed, effort=1.0
+            )
+        for value, labels in itertools.islice(self._annealing, slices):
             if value > self.value:
                 self.offer(labels)
             check()
@@ -57,5 +75,12 @@ class Incumbent:
         """Put together whom a fractional point has together, and search from there."""
         first, second = np.nonzero(np.triu(point, 1) > threshold)
         merge = joined(problem.n_groups, first, second)
-        labels = merge[problem.groups]
-        self.offer(improve(self._weights, labels.astype(np.int64), rounds, self._state)[1])
+        self._improve(merge[problem.groups], rounds)
+
+    def _improve(self, labels: IntVector, rounds: int) -> None:
+        self.offer(improve(self._weights, _numbered(labels), rounds, self._state)[1])
+
+
+def _numbered(labels: IntVector) -> IntVector:
+    """Return the same partition with blocks numbered from 0."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -35,6 +35,9 @@ FIRST_SLICES, FEW_SLICES, MANY_SLICES = 4, 2, 20
 
 FAR = 0.02
 
+TINY, SMALL = 25, 60
+"""Up to this many groups a look at the bound costs more than the steps between two looks."""
+
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
 
@@ -226,7 +229,7 @@ class TreeSearch:
             pace = (time.monotonic() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
-        self._cut(ascent, patience=4, steps=60)
+        self._cut(ascent, patience=4, steps=60 if ascent.problem.n_groups > TINY else 160)
 
     def _cut(self, ascent: Ascent, *, patience: int, steps: int) -> None:
         """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
@@ -240,8 +243,9 @@ class TreeSearch:
             cuts = violated_cuts(point, violation=0.02, starts=10, at_most=6 * m, state=self._state)
             self.cuts += len(cuts)
             ascent.update_cuts(cuts, 4)
-            for _ in range(max(1, steps // CHUNK)):
-                self._steps(ascent, CHUNK)
+            chunk = steps if m <= SMALL else CHUNK
+            for _ in range(steps // chunk):
+                self._steps(ascent, chunk)
                 following = self._look(ascent)
                 if following is None:
                     return
