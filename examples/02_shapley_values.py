@@ -21,9 +21,8 @@ result = shapley(game, budget=500, seed=1)
 print(f"{result.method}, {result.evaluations} evaluations ({result.reason})")
 low, high = result.interval(0.95)
 for player in np.argsort(-np.abs(result.values))[:5]:
-    print(
-        f"feature {player:2}: {result.values[player]:+.3f}  [{low[player]:+.3f}, {high[player]:+.3f}]"
-    )
+    interval = f"[{low[player]:+.3f}, {high[player]:+.3f}]"
+    print(f"feature {player:2}: {result.values[player]:+.3f}  {interval}")
 print(f"all of them sum to {result.values.sum():.6f}")
 
 # An unbiased method, stopped as soon as no standard error is larger than 0.05.

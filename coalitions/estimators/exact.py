@@ -72,7 +72,7 @@ def exact_of_table(table: FloatVector) -> FloatVector:
     if n <= NUMPY_PLAYERS:
         sums = _membership_sums(table, n, weights)
     else:
-        from coalitions.sampling.kernels import membership_sums_of_table
+        from coalitions.sampling.fold import membership_sums_of_table
 
         sums = membership_sums_of_table(table, n, weights)
     return _settled(sums, float(table[-1] - table[0]))

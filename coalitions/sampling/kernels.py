@@ -15,14 +15,10 @@ import numpy as np
 from numba import njit, types
 
 from coalitions.game import FloatVector, Kernel
-
-REASSOCIATE = {"reassoc", "nsz", "contract"}
-"""Lets sums be vectorised; unlike full fast-math it keeps NaN and infinity meaningful."""
+from coalitions.sampling.fold import BLOCK_BITS, add_block, bit_count, halve, weight_rows
 
 VECTOR = types.float64[::1]
 ADD = types.float64(VECTOR, types.int64, VECTOR)
-BLOCK_BITS = 12
-"""The fold streams over blocks of 2^12 values, which stay in the first-level cache."""
 
 
 def compiled_add(kernel: Kernel) -> Any:  # noqa: ANN401 (a numba dispatcher)
@@ -48,72 +44,6 @@ def add_of_value(value: Any) -> Callable[[FloatVector, int, FloatVector], float]
     return _ADDS_OF_VALUES[value]  # type: ignore[no-any-return]
 
 
-@njit(cache=True, fastmath=REASSOCIATE)
-def _halve(sums: Any, n_bits: int, first: int, out: Any) -> None:  # noqa: ANN401
-    """Set ``out[first + i]`` to the sum of ``sums[S]`` over all S with bit i; spends `sums`.
-
-    The sum over the upper half is bit n−1's; adding the halves leaves the same problem with one
-    bit less. So all n sums take 2·2^n additions, not n·2^n.
-    """
-    half = 1 << n_bits
-    for i in range(n_bits - 1, -1, -1):
-        half >>= 1
-        total = 0.0
-        for s in range(half):
-            total += sums[half + s]
-            sums[s] += sums[half + s]
-        out[first + i] = total
-
-
-@njit(cache=True)
-def _weight_rows(n: int, n_low: int, weights: Any) -> Any:  # noqa: ANN401
-    """Return weights of blocks: row p for a block whose number has p set bits."""
-    size = np.zeros(1 << n_low, np.int64)
-    for s in range(1, 1 << n_low):
-        size[s] = size[s >> 1] + (s & 1)
-    rows = np.empty((n - n_low + 1, 1 << n_low))
-    for p in range(n - n_low + 1):
-        for s in range(1 << n_low):
-            rows[p, s] = weights[p + size[s]]
-    return rows
-
-
-@njit(cache=True)
-def _bits(number: int) -> int:
-    count = 0
-    while number:
-        number &= number - 1
-        count += 1
-    return count
-
-
-@njit(cache=True, fastmath=REASSOCIATE)
-def _add_block(block: Any, row: Any, empty: float, low: Any) -> float:  # noqa: ANN401
-    """Add the weighted block to `low` and return its sum."""
-    total = 0.0
-    for s in range(len(block)):
-        weighted = row[s] * (block[s] - empty)
-        low[s] += weighted
-        total += weighted
-    return total
-
-
-@njit(VECTOR(types.Array(types.float64, 1, "C", readonly=True), types.int64, VECTOR), cache=True)
-def membership_sums_of_table(table: Any, n: int, weights: Any) -> Any:  # noqa: ANN401
-    r"""Return :math:`\sum_{S \ni i} c_{|S|} (v(S) - v(\emptyset))` of each player, in one pass."""
-    n_low = min(n, BLOCK_BITS)
-    size = 1 << n_low
-    rows = _weight_rows(n, n_low, weights)
-    low = np.zeros(size)
-    high = np.empty(1 << (n - n_low))
-    for b in range(len(high)):
-        high[b] = _add_block(table[b * size : (b + 1) * size], rows[_bits(b)], table[0], low)
-    sums = np.empty(n)
-    _halve(low, n_low, 0, sums)
-    _halve(high, n - n_low, n_low, sums)
-    return sums
-
-
 @njit(
     VECTOR(types.FunctionType(ADD), VECTOR, VECTOR, types.float64, types.int64, VECTOR), cache=True
 )
@@ -133,7 +63,7 @@ def membership_sums_of_kernel(
     """
     n_low = min(n, BLOCK_BITS)
     size = 1 << n_low
-    rows = _weight_rows(n, n_low, weights)
+    rows = weight_rows(n, n_low, weights)
     low = np.zeros(size)
     high = np.empty(1 << (n - n_low))
     block = np.empty(size)
@@ -147,12 +77,12 @@ def membership_sums_of_kernel(
     state = start.copy()
     value = empty
     for b in range(len(high)):
-        depth = _bits(b)
+        depth = bit_count(b)
         for s in range(size):
             if s or b:
                 lowest, d = lowest_of[s], depth + depth_of[s]
                 if s == 0:
-                    lowest = n_low + _bits((b & -b) - 1)
+                    lowest = n_low + bit_count((b & -b) - 1)
                 for k in range(len(state)):
                     state[k] = states[d - 1, k]
                 value = add(state, lowest, parameters)
@@ -160,10 +90,10 @@ def membership_sums_of_kernel(
                     for k in range(len(state)):
                         states[d, k] = state[k]
             block[s] = value
-        high[b] = _add_block(block, rows[depth], empty, low)
+        high[b] = add_block(block, rows[depth], empty, low)
     sums = np.empty(n + 1)
-    _halve(low, n_low, 0, sums)
-    _halve(high, n - n_low, n_low, sums)
+    halve(low, n_low, 0, sums)
+    halve(high, n - n_low, n_low, sums)
     sums[n] = value
     return sums
 
