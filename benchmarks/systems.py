@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-import solvers
-from coalitions import adjusted_rand_index, refines
-from learners import DATASETS, federated_data, run
-from learners.algorithms import cffl as cffl_method
-from learners.data.sources.digit_5 import Digit5
-from learners.engines import local
-from learners.ground_truth import among, are_separated, detection, label_overlap, true_structure
+# Beside this file lies one called solvers.py: the folder must not come before the package.
+sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
+
+import solvers  # noqa: E402
+from coalitions import adjusted_rand_index, refines  # noqa: E402
+from learners import DATASETS, federated_data, run  # noqa: E402
+from learners.algorithms import cffl as cffl_method  # noqa: E402
+from learners.data.sources.digit_5 import Digit5  # noqa: E402
+from learners.engines import local  # noqa: E402
+from learners.ground_truth import among, are_separated, detection, label_overlap, true_structure  # noqa: E402
+
+T = TypeVar("T")
 
 
 @DATASETS.register("digit-5-32")
@@ -65,14 +71,26 @@ class Bench:
     seeds: tuple[int, ...]
     workers: int
     rounds: int | None
+    methods: tuple[str, ...]
+
+    def chosen(self, rows: Mapping[str, T]) -> dict[str, T]:
+        """Return the rows whose names were asked for; all if none were."""
+        return {
+            name: each for name, each in rows.items() if not self.methods or name in self.methods
+        }
+
+    def scaled(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with as much to do as was asked for."""
+        scaled = dict(settings)
+        if self.rounds:
+            scaled["rounds"] = min(self.rounds, scaled["rounds"])
+        if self.quick:
+            scaled |= {"rounds": 2, "local_epochs": 1, "train_size": 20}
+        return scaled
 
     def run(self, algorithm: str, settings: Mapping[str, Any], **options: Any) -> Outcome:
         """Run one method once."""
-        settings = dict(settings)
-        if self.rounds:
-            settings["rounds"] = min(self.rounds, settings["rounds"])
-        if self.quick:
-            settings |= {"rounds": 2, "local_epochs": 1, "train_size": 20}
+        settings = self.scaled(settings)
         config = {"data_dir": str(self.data), "workers": self.workers, "algorithm": algorithm}
         outcome = Outcome({}, ())
 
@@ -105,7 +123,7 @@ def spread(values: Iterable[float]) -> str:
 
 def table(title: str, settings: Mapping[str, Any], bench: Bench, header: str) -> None:
     print(f"\n### {title}\n")
-    print(", ".join(f"{key}={value}" for key, value in settings.items()))
+    print(", ".join(f"{key}={value}" for key, value in bench.scaled(settings).items()))
     print(f"(seeds {', '.join(map(str, bench.seeds))}{', QUICK' if bench.quick else ''})\n")
     names = [name.strip() for name in header.split("|")]
     print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
@@ -154,9 +172,14 @@ def relevance(bench: Bench) -> None:
         "method | accuracy after aggregation | after the next local epochs | precision | recall"
         " | first round with both ≥ 0.95 | downloads per client, last round",
     )
-    for name, options in {"pfedsv": {}, "pfedsv, top-k order": {"order": "top-k"},
-                          "pfedsv, loss utility": {"utility": "loss"},
-                          "pairwise (FedFomo-like)": PAIRWISE}.items():  # fmt: skip
+    games: dict[str, dict[str, Any]] = {
+        "pfedsv": {},
+        "pfedsv, top-k order": {"order": "top-k"},
+        "pfedsv, loss utility": {"utility": "loss"},
+        "pfedsv, loss utility, explore": {"utility": "loss", "explore": 0.2},
+        "pairwise (FedFomo-like)": PAIRWISE,
+    }
+    for name, options in bench.chosen(games).items():
         outcomes = bench.over_seeds("pfedsv", RING, **options)
         found, first = [], []
         for seed, outcome in zip(bench.seeds, outcomes, strict=True):
@@ -174,7 +197,7 @@ def relevance(bench: Bench) -> None:
             ", ".join(first),
             spread(np.mean(outcome.metrics["downloads"]) for outcome in outcomes),
         )
-    for name in ("fedavg", "fedavg-ft", "local"):
+    for name in bench.chosen(dict.fromkeys(("fedavg", "fedavg-ft", "local"))):
         row(name, spread(o.accuracy for o in bench.over_seeds(name, RING)), *[""] * 5)
 
 
@@ -196,7 +219,7 @@ def pays(bench: Bench) -> None:
         "data | local | pfedsv after aggregation | pfedsv after the next local epochs"
         " | pfedsv, loss utility | its next local epochs | fedavg",
     )
-    for name, changes in cases.items():
+    for name, changes in bench.chosen(cases).items():
         settings = RING | changes
         alone, average = (bench.over_seeds(a, settings) for a in ("local", "fedavg"))
         by_accuracy = bench.over_seeds("pfedsv", settings)
@@ -221,11 +244,12 @@ def weights(bench: Bench) -> None:
         bench,
         "weights | after aggregation | after the next local epochs",
     )
-    for name, options in {
+    rules: dict[str, dict[str, Any]] = {
         "multiwise": {},
         "multiwise, loss utility": {"utility": "loss"},
         "pairwise": PAIRWISE,
-    }.items():
+    }
+    for name, options in bench.chosen(rules).items():
         outcomes = bench.over_seeds("pfedsv", settings, told=True, **options)
         row(name, spread(o.accuracy for o in outcomes), spread(o.trained for o in outcomes))
 
@@ -262,7 +286,7 @@ def cffl(bench: Bench) -> None:
         " | structure, last round of the first seed",
     )
     truth = true_structure(["mnist"] * 5 + ["svhn"] * 5 + ["mnist-m"] * 5)
-    for name, (algorithm, options) in METHODS.items():
+    for name, (algorithm, options) in bench.chosen(METHODS).items():
         outcomes = bench.over_seeds(algorithm, DOMAINS, **options)
         last = [outcome.structures[-1] for outcome in outcomes if outcome.structures]
         row(
@@ -296,7 +320,7 @@ def attacks(bench: Bench) -> None:
         "untargeted": {**settings, "poison": (f"wrong-labels:{who}",)},
         "targeted": {**settings, "poison": (f"swap-1-7:{who}",)},
     }
-    for name, case in cases.items():
+    for name, case in bench.chosen(cases).items():
         outcomes = bench.over_seeds("cffl", case, synergy="cos")
         apart = [[are_separated(s, adversaries) for s in o.structures] for o in outcomes]
         row(
@@ -317,7 +341,7 @@ def fedc2i(bench: Bench) -> None:
         "partition": "domains",
         "clients": 5,
         "train_size": 200,
-        "test_size": 500,
+        "test_size": 200,
         "validation_share": 0.0,
         "model": "lenet-64",
         "rounds": 10,
@@ -325,16 +349,18 @@ def fedc2i(bench: Bench) -> None:
         "batch_size": 32,
         "optimizer": "adam",
         "lr": 0.001,
+        "evaluate_every": 10,
     }
     table("FedC²I on Digit-5, 20 images per class", settings, bench, "method | mean | per domain")
-    for name, (algorithm, options) in {
+    methods: dict[str, tuple[str, dict[str, Any]]] = {
         "FedC²I": ("fedc2i", {}),
         "FedC²I −λ": ("fedc2i", {"variant": "client"}),
         "FedC²I Λ/l": ("fedc2i", {"variant": "class-local"}),
         "FedC²I Λ/g": ("fedc2i", {"variant": "class-global"}),
         "FedAvg": ("fedavg", {}),
         "local": ("local", {}),
-    }.items():
+    }
+    for name, (algorithm, options) in bench.chosen(methods).items():
         outcomes = bench.over_seeds(algorithm, settings, **options)
         domains = np.mean([o.metrics["per_client_test_accuracy"] for o in outcomes], axis=0)
         row(
@@ -366,14 +392,15 @@ def fedacs(bench: Bench) -> None:
         bench,
         "method | accuracy | collaborators, last round",
     )
-    for name, (algorithm, options) in {
+    methods: dict[str, tuple[str, dict[str, Any]]] = {
         "FedACS": ("fedacs", {}),
         "FedACS, p = 0.8": ("fedacs", {"p": 0.8}),
         "FedACS, δ = −∞": ("fedacs", {"delta": float("-inf")}),
         "FedAvg": ("fedavg", {}),
         "FedAvg, fine-tuned": ("fedavg-ft", {}),
         "local": ("local", {}),
-    }.items():
+    }
+    for name, (algorithm, options) in bench.chosen(methods).items():
         outcomes = bench.over_seeds(algorithm, settings, **options)
         row(
             name,
@@ -466,13 +493,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two rounds of next to no data")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0")
     parser.add_argument("--rounds", type=int, help="stop after this many rounds")
+    parser.add_argument("--methods", default="", help="only these rows, with semicolons between")
     parser.add_argument("--workers", type=int, default=0)
     given = parser.parse_args()
     unknown = set(given.sections) - set(SECTIONS)
     if unknown:
         parser.error(f"there is no section {min(unknown)}; there are: {', '.join(SECTIONS)}")
     seeds = tuple(range(1 if given.quick else given.seeds))
-    bench = Bench(given.data, given.quick, seeds, given.workers, given.rounds)
+    methods = tuple(name.strip() for name in given.methods.split(";") if name.strip())
+    bench = Bench(given.data, given.quick, seeds, given.workers, given.rounds, methods)
     for name in given.sections or SECTIONS:
         start = time.perf_counter()
         SECTIONS[name](bench)
