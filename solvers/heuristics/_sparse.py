@@ -153,7 +153,7 @@ def relocate(
         total += gain
         for at in range(rows.first[p], rows.first[p + 1]):
             q = rows.neighbours[at]
-            if not queued[q] and labels[q] != target:
+            if not queued[q]:  # its new partners too: a negative weight may drive them out
                 queued[q] = True
                 tail = head + waiting
                 queue[tail if tail < n else tail - n] = q
