@@ -40,6 +40,29 @@ Momentum = Annotated[float | None, typer.Option(help="Momentum of sgd. [default:
 Aggregation = Annotated[
     str | None, typer.Option(help="How the server combines models. [default: mean]")
 ]
+Noise = Annotated[
+    float | None,
+    typer.Option(metavar="SIGMA", help="Noise that clients add, in units of --clip. [default: 0]"),
+]
+Clip = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C", help="Most that an update (or, with --dp records, an image) can weigh."
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        metavar="E", help="Privacy to keep within: chooses --noise (--clip is 1 if not given)."
+    ),
+]
+Delta = Annotated[
+    float | None, typer.Option(metavar="D", help="The δ that ε goes with. [default: 1e-5]")
+]
+Dp = Annotated[
+    str | None,
+    typer.Option(help="What is made private: updates or records (DP-SGD). [default: updates]"),
+]
 Poison = Annotated[
     list[str] | None,
     typer.Option(

@@ -45,6 +45,11 @@ def compare_command(
     optimizer: flags.Optimizer = None,
     momentum: flags.Momentum = None,
     aggregation: flags.Aggregation = None,
+    noise: flags.Noise = None,
+    clip: flags.Clip = None,
+    epsilon: flags.Epsilon = None,
+    delta: flags.Delta = None,
+    dp: flags.Dp = None,
     poison: flags.Poison = None,
     option: Annotated[
         list[str] | None,
@@ -84,6 +89,11 @@ def compare_command(
         "optimizer": optimizer,
         "momentum": momentum,
         "aggregation": aggregation,
+        "noise": noise,
+        "clip": clip,
+        "epsilon": epsilon,
+        "delta": delta,
+        "dp": dp,
         "poison": poison,
     }
     numbers = _seeds(seeds)
@@ -136,8 +146,15 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
             way: round(statistics.fmean(r.communication[way] for r in results))
             for way in ("up", "down")
         },
+        "epsilon": _most([result.epsilon for result in results]),
         "seconds": statistics.fmean(result.seconds for result in results),
     }
+
+
+def _most(spent: Sequence[float | None]) -> float | None:
+    """Return the ε of the worst seed; None if one has no finite ε."""
+    finite = [each for each in spent if each is not None]
+    return max(finite) if len(finite) == len(spent) else None
 
 
 _ACCURACY = "_mean_test_accuracy"

@@ -45,6 +45,11 @@ def run_command(
     optimizer: flags.Optimizer = None,
     momentum: flags.Momentum = None,
     aggregation: flags.Aggregation = None,
+    noise: flags.Noise = None,
+    clip: flags.Clip = None,
+    epsilon: flags.Epsilon = None,
+    delta: flags.Delta = None,
+    dp: flags.Dp = None,
     poison: flags.Poison = None,
     option: flags.Set = None,
     out: Annotated[
@@ -80,6 +85,11 @@ def run_command(
         "optimizer": optimizer,
         "momentum": momentum,
         "aggregation": aggregation,
+        "noise": noise,
+        "clip": clip,
+        "epsilon": epsilon,
+        "delta": delta,
+        "dp": dp,
         "poison": poison,
     }
     from learners.config import RunConfig
@@ -114,8 +124,21 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
         "worst client": f"{document['worst_client_accuracy']:.4f}",
         "each client": " ".join(f"{each:.3f}" for each in accuracies),
         "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
+        **_privacy(document),
         "time": f"{document['seconds']:.1f} s for {document['rounds']} rounds",
         "folder": str(document["out"]),
+    }
+
+
+def _privacy(document: Mapping[str, Any]) -> dict[str, str]:
+    about = document["privacy"]
+    if about is None:
+        return {}
+    spent = "∞" if document["epsilon"] is None else f"{document['epsilon']:.4g}"
+    return {
+        "privacy": f"ε = {spent} at δ = {about['delta']:g}, noise {about['noise']:.4g} in"
+        f" {about['mode']} clipped to {about['clip']:g}",
+        "it covers": about["covers"],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 
@@ -81,6 +81,22 @@ class Algorithm:
     def averages(self) -> bool:
         """Whether models meet in `Federation.combine`, so that `aggregation` has a say."""
         return True
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for; once a round each, if they train.
+
+        A private run holds a method to it: from the tasks' replies follows what ε is worth.
+        """
+        return ("train",)
+
+    def passes(self, local_epochs: int) -> int:
+        """Return how many times a client goes through its data in a round, to plan σ for an ε."""
+        return local_epochs
+
+    def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
+        """Return why ε would be false in a mode, for a reason tasks do not declare; None if not."""
+        return None
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the row a client uses for its predictions: what it was sent, else its own."""

@@ -15,6 +15,7 @@ from coalitions.errors import CoalitionError
 from learners.algorithm import Algorithm
 from learners.config import RunConfig
 from learners.data.clients import FederatedData, Split
+from learners.privacy import Privacy, released
 from learners.seeding import stream
 from learners.task import Message, Task
 from learners.workspace import Workspace
@@ -81,14 +82,22 @@ class Site:
         The network to compute with.
     data
         Every client's data.
+    privacy
+        What is done to anything that leaves a client; None if nothing is.
     """
 
     def __init__(
-        self, config: RunConfig, algorithm: Algorithm, workspace: Workspace, data: FederatedData
+        self,
+        config: RunConfig,
+        algorithm: Algorithm,
+        workspace: Workspace,
+        data: FederatedData,
+        privacy: Privacy | None = None,
     ) -> None:
         self.config = config
         self.algorithm = algorithm
         self.workspace = workspace
+        self.privacy = privacy
         self.initial = workspace.saved()
         self.n_classes = data.n_classes
         device = workspace.device
@@ -115,12 +124,15 @@ class Client:
     memory
         What the client keeps from task to task: tensors, numpy arrays and plain values. It never
         travels; it is part of a checkpoint.
+    watched
+        Whether the task is how the run is watched: then nothing of it counts as sent.
     """
 
     site: Site
     index: int
     round: int
     memory: dict[str, Any] = field(default_factory=dict)
+    watched: bool = False
 
     @property
     def data(self) -> LocalData:
@@ -168,9 +180,10 @@ def answer(
     """Return a client's answer to a message: the one gate through which anything leaves a client.
 
     What a task did not declare, and what is not finite, does not leave. A client whose answer is
-    refused forgets what it learnt in the task: it stays at its last sound model.
+    refused forgets what it learnt in the task: it stays at its last sound model. In a private run
+    noise is added here (see `learners.privacy`), unless the run is only watched.
     """
-    host = Client(site, client, round, dict(memory))
+    host = Client(site, client, round, dict(memory), task.watches)
     reply = task.run(host, message)
     undeclared = set(reply) - set(task.reply)
     if undeclared:
@@ -180,6 +193,8 @@ def answer(
     for name, value in (*reply.items(), *host.memory.items()):
         if not _finite(value):
             return Answer(None, reason=f"{name} is not finite")
+    if site.privacy is not None and not task.watches:
+        reply = released(site.privacy, task, host, message, reply)
     changed = host.memory if _changed(host.memory, memory) else None
     return Answer(reply, changed)
 

@@ -172,7 +172,7 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             finished["seconds"],
             tuple(history),
             folder.path,
-            finished["privacy"],
+            finished.get("privacy"),
         )
     prepared = _prepare(config)
     checkpoint = folder.resume_from(prepared.site.workspace.device)

@@ -18,6 +18,8 @@ from learners.algorithm import Algorithm, State
 from learners.config import RunConfig
 from learners.engines.engine import Engine
 from learners.parameters import Layout
+from learners.participation import present_in
+from learners.privacy import Privacy
 from learners.seeding import seed_of, stream
 from learners.task import Message, Task
 from learners.tasks import describe, evaluate
@@ -61,6 +63,8 @@ class Federation:
         What the columns of a model are.
     initial_model
         The model everyone starts from.
+    privacy
+        The mechanism that clients use before they send anything, to tell its ε; None if none.
 
     Attributes
     ----------
@@ -77,11 +81,13 @@ class Federation:
         engine: Engine,
         layout: Layout,
         initial_model: Tensor,
+        privacy: Privacy | None = None,
     ) -> None:
         self.config = config
         self.algorithm = algorithm
         self.layout = layout
         self.initial_model = initial_model
+        self.privacy = privacy
         self.clients = tuple(range(config.clients))
         self.round = 0
         self.present = self.clients
@@ -92,6 +98,7 @@ class Federation:
         self._losses: dict[int, float] = {}
         self._records: dict[str, Any] = {}
         self._honest: tuple[int, ...] | None = None
+        self._method_at_work = False
 
     def ask(
         self, task: Task, messages: Mapping[int, Message], *, measuring: bool = False
@@ -117,6 +124,7 @@ class Federation:
                 f"there is no client {min(strangers)}; they are numbered 0 …"
                 f" {len(self.clients) - 1}"
             )
+        self._check_declared(task)
         answers = self._engine.ask(task, messages, self.round)
         if answers.refused and not answers.replies:
             client, reason = next(iter(answers.refused.items()))
@@ -166,11 +174,15 @@ class Federation:
         """
         if state is None:
             self._begin(0)
+            self._method_at_work = True
             state = self.algorithm.start(self)
+            self._method_at_work = False
         for t in range(after + 1, self.config.rounds + 1):
             began = time.perf_counter()
             self._begin(t)
+            self._method_at_work = True
             state = self.algorithm.round(self, state, t)
+            self._method_at_work = False
             metrics = self._metrics(state)
             metrics["seconds"] = time.perf_counter() - began
             yield Round(t, state, metrics, self._records)
@@ -187,8 +199,7 @@ class Federation:
         self.round = t
         self._refused, self._losses, self._records = {}, {}, {}
         if t:
-            order = torch.randperm(len(self.clients), generator=self.stream("participation"))
-            self.present = tuple(sorted(order[: self.config.participants].tolist()))
+            self.present = present_in(self.config, t)
 
     def _metrics(self, state: State) -> dict[str, Any]:
         t, traffic = self.round, self.ledger.of_round(self.round)
@@ -208,6 +219,7 @@ class Federation:
             "up_per_client": self.ledger.counts[t, :, 0].tolist(),
             "down_per_client": self.ledger.counts[t, :, 1].tolist(),
             "refused": {str(client): reason for client, reason in self._refused.items()},
+            "epsilon": None if self.privacy is None else self.privacy.worst(self.memories()),
         }
         plain = {
             name: value
@@ -215,6 +227,15 @@ class Federation:
             if not isinstance(value, (np.ndarray, CoalitionStructure))
         }
         return metrics | plain
+
+    def _check_declared(self, task: Task) -> None:
+        """Refuse, in a private run, what the check of the method's replies has not seen."""
+        states_epsilon = self.privacy is not None and self.privacy.noise > 0
+        if self._method_at_work and states_epsilon and task.name not in self.algorithm.asks:
+            raise InvalidInputError(
+                f"{self.config.algorithm} asks its clients for {task.name!r}, which its `asks` does"
+                " not name, so nobody has checked what that reveals; it cannot be private"
+            )
 
     def evaluation(self, state: State) -> dict[str, Any]:
         """Return how good every client's model is on its own test data.

@@ -13,7 +13,7 @@ from learners.training import Objective, fit, gradient_at, score_model, score_pr
 from learners.utility import Metric, ModelGame
 
 
-@task("train", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("train", by_fit=True, model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train(client: Client, message: Message) -> Message:
     """Train the model that was received, with the method's objective, and send it back.
 
@@ -45,7 +45,7 @@ def train(client: Client, message: Message) -> Message:
     return reply | {"model": fitted.model} if message.get("send", True) else reply
 
 
-@task("evaluate", accuracy=Reveals.METRIC, loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("evaluate", watches=True, accuracy=Reveals.METRIC, loss=Reveals.METRIC, samples=Reveals.SIZE)
 def evaluate(client: Client, message: Message) -> Message:
     """Test the model the client would use on its own data (`on`: test, validation or train)."""
     algorithm, workspace = client.algorithm, client.workspace
@@ -73,7 +73,7 @@ def gradient(client: Client, message: Message) -> Message:
     return {"gradients": torch.stack([gradient_at(client, row) for row in message["models"]])}
 
 
-@task("shapley", values=Reveals.METRIC, evaluations=Reveals.METRIC)
+@task("shapley", values=Reveals.METRIC, evaluations=Reveals.SIZE)
 def shapley(client: Client, message: Message) -> Message:
     """Value the models [m, P] that were received by their Shapley values on the client's data.
 
@@ -130,7 +130,8 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
 
 @task(
     "describe",
-    samples=Reveals.METRIC,
+    watches=True,
+    samples=Reveals.SIZE,
     labels=Reveals.METRIC,
     domain=Reveals.METRIC,
     poisoned=Reveals.METRIC,
@@ -147,7 +148,7 @@ def describe(client: Client, message: Message) -> Message:
     }
 
 
-@task("deploy", model=Reveals.MODEL)
+@task("deploy", watches=True, model=Reveals.MODEL)
 def deploy(client: Client, message: Message) -> Message:
     """Hand out the model the client would use now: for the run's folder, not for a method."""
     return {"model": client.algorithm.model(client, message)}

@@ -13,6 +13,8 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import Params
 from learners.client import Client, LocalImages
 from learners.optimizers import optimizer
+from learners.per_sample import LossOfOne, private_gradient
+from learners.privacy import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
 from learners.seeding import seed_of
 from learners.workspace import Loss, Workspace, cross_entropy
 
@@ -45,6 +47,7 @@ def fit(
     proximal: float = 0.0,
     anchor: Tensor | None = None,
     only: Collection[str] | None = None,
+    leaves: bool = True,
 ) -> Fitted:
     r"""Return a model trained on the client's data.
 
@@ -74,6 +77,9 @@ def fit(
         μ and :math:`a` above (the start if None); the term's gradient is added as one operation.
     only
         Names of the parameters to train; the others stay as they are.
+    leaves
+        Whether the result, or anything that depends on it, may be sent. If not, `dp` ``records``
+        has nothing to protect, and the training is plain.
     """
     settings, workspace = client.config, client.workspace
     data = client.data.train if data is None else data
@@ -87,13 +93,31 @@ def fit(
     trained = None if only is None else _mask(workspace, only)
     step = optimizer(parameters, settings.optimizer, lr, settings.momentum)
     total, n_batches = torch.zeros((), device=workspace.device), 0
-    with training_mode(client, purpose):
+    privacy = client.site.privacy if leaves and not client.watched else None
+
+    def goal(value: Tensor, params: Params) -> Tensor:
+        return objective(value, params, received) if objective else value
+
+    def plain_gradients() -> Iterator[tuple[Tensor, Tensor]]:
         for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
             images, labels = data.take(chosen)
             value = loss(workspace.module, images, labels)
-            total += value.detach()
+            yield workspace.backward(goal(value, named)), value.detach()
+
+    if privacy is not None and privacy.mode == "records":
+        if loss is not cross_entropy or data is not client.data.train:
+            raise InvalidInputError(
+                f"{settings.algorithm} cannot use --dp records: its loss is not the cross-entropy"
+                " of single training images, whose gradients could be clipped one by one"
+            )
+        n_steps = _private_steps(client, epochs, steps)
+        gradients = _private_gradients(client, privacy, purpose, n_steps, goal, trained)
+    else:
+        gradients = plain_gradients()
+    with training_mode(client, purpose):
+        for gradient, value in gradients:
+            total += value
             n_batches += 1
-            gradient = workspace.backward(objective(value, named, received) if objective else value)
             with torch.no_grad():
                 if proximal:
                     pull = parameters - centre
@@ -145,6 +169,49 @@ def batches(
                 done += 1
                 yield batch
         passes += 1
+
+
+def _private_steps(client: Client, epochs: int | None, steps: int | None) -> int:
+    if steps is not None:
+        return steps
+    passes = client.config.local_epochs if epochs is None else epochs
+    return passes * steps_of_pass(client.config, len(client.data.train))
+
+
+def _private_gradients(
+    client: Client,
+    privacy: Privacy,
+    purpose: str,
+    n_steps: int,
+    goal: LossOfOne,
+    trained: Tensor | None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the gradients of DP-SGD on Poisson samples, and enter the steps in the client's book.
+
+    Each image is in a batch with the same probability, whoever else is in it. Both streams are
+    named by the steps that were before: no noise is ever used twice.
+    """
+    data, workspace = client.data.train, client.workspace
+    before = client.memory.get(STEPS, 0)
+    if not len(data):
+        return
+    rate = sampling_rate(client.config, len(data))
+    client.memory |= {STEPS: before + n_steps, RATE: rate}
+    sampling = client.stream(f"{purpose}: sample after {before}")
+    noising = client.stream(f"{purpose}: noise after {before}")
+    for _ in range(n_steps):
+        chosen = torch.rand(len(data), generator=sampling, dtype=torch.float64) < rate
+        gradient, losses = private_gradient(
+            workspace,
+            *data.take(chosen.nonzero().flatten()),
+            expected=rate * len(data),
+            clip=privacy.clip,
+            noise=privacy.noise,
+            stream=noising,
+            trained=trained,
+            objective=goal,
+        )
+        yield gradient, gradient.new_tensor(losses / (rate * len(data)))
 
 
 def gradient_at(client: Client, model: Tensor, *, loss: Loss = cross_entropy) -> Tensor:

@@ -53,12 +53,19 @@ class APFL(Algorithm):
         if not 0 <= self.alpha <= 1:
             raise InvalidInputError(f"alpha of apfl must be between 0 and 1, not {self.alpha}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("apfl",)
+
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average the clients' versions of the global model, each alike."""
         sent = {"model": state["model"]}
         replies = federation.ask(train_mixture, dict.fromkeys(federation.present, sent))
         models = torch.stack([reply["model"] for reply in replies.values()])
-        federation.record(mean_alpha=sum(r["alpha"] for r in replies.values()) / len(replies))
+        alphas = [reply["alpha"] for reply in replies.values() if "alpha" in reply]
+        if alphas:  # in a private run they stay at home
+            federation.record(mean_alpha=sum(alphas) / len(alphas))
         return {**state, "model": federation.combine(models, models.new_ones(len(models)))}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
@@ -72,9 +79,9 @@ class APFL(Algorithm):
 @task(
     "apfl",
     model=Reveals.MODEL,
-    alpha=Reveals.METRIC,
-    train_loss=Reveals.METRIC,
-    samples=Reveals.METRIC,
+    alpha=Reveals.PROGRESS,
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
 )
 def train_mixture(client: Client, message: Message) -> Message:
     """Train the global `model` to send back, and the personal one inside the mixture."""

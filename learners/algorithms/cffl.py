@@ -86,6 +86,11 @@ class CFFL(Algorithm):
         if self.time_limit is not None and not self.time_limit > 0:
             raise InvalidInputError(f"time_limit of cffl must be positive, not {self.time_limit}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs")
+
     def start(self, federation: Federation) -> State:
         """Return the grand coalition with the first model."""
         return {"labels": [0] * len(federation.clients), "models": federation.initial_model[None]}

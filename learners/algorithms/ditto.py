@@ -49,6 +49,11 @@ class Ditto(Algorithm):
                 f"personal_epochs of ditto must be 1 or more, not {self.personal_epochs}"
             )
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("ditto",)
+
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average the global halves of what clients did."""
         sent = {"model": state["model"]}
@@ -65,7 +70,7 @@ class Ditto(Algorithm):
         }
 
 
-@task("ditto", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("ditto", by_fit=True, model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_both(client: Client, message: Message) -> Message:
     """Train the global `model` to send back, and the personal one, near it, to keep."""
     method = client.algorithm
@@ -77,6 +82,7 @@ def train_both(client: Client, message: Message) -> Message:
         epochs=method.personal_epochs,
         proximal=method.lam,
         anchor=message["model"],
+        leaves=False,
     )
     client.memory["model"] = personal.model
     return {

@@ -33,6 +33,11 @@ class Domain(Algorithm):
 
     separate_poisoned: bool = True
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("describe", "train")
+
     def start(self, federation: Federation) -> State:
         """Return the groups, and everyone's first model."""
         told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)

@@ -88,6 +88,11 @@ class FedAMP(Algorithm):
         """No: every client gets a mixture of its own."""
         return False
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedamp",)
+
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""
         n = len(federation.clients)
@@ -141,7 +146,7 @@ class FedAMP(Algorithm):
         return xi.diagonal_scatter(own)
 
 
-@task("fedamp", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("fedamp", by_fit=True, model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_near_cloud(client: Client, message: Message) -> Message:
     """Train near the cloud model that was received as `model`."""
     method = client.algorithm

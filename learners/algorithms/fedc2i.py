@@ -80,6 +80,11 @@ class FedC2I(Algorithm):
         """No: every client mixes for itself."""
         return False
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedc2i-mix", "train")
+
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""
         n = len(federation.clients)

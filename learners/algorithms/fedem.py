@@ -52,6 +52,11 @@ class FedEM(Algorithm):
         if self.k < 1:
             raise InvalidInputError(f"k of fedem must be 1 or more, not {self.k}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedem",)
+
     def start(self, federation: Federation) -> State:
         """Return the first components."""
         first, stream = federation.initial_model, federation.stream("components")
@@ -94,7 +99,7 @@ _LEAST = 1e-300
 """A weight that underflowed is this: its logarithm must be finite."""
 
 
-@task("fedem", models=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("fedem", models=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_components(client: Client, message: Message) -> Message:
     """Share the images out among the components `models`, then train each on its share."""
     method, data = client.algorithm, client.data.train

@@ -13,6 +13,7 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.many_models import score_models
 from learners.parameters import weighted_mean
+from learners.privacy import as_published
 from learners.task import Message, Reveals, task
 from learners.training import fit
 
@@ -75,6 +76,11 @@ class FedFomo(Algorithm):
         """No: every client mixes for itself."""
         return False
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedfomo-train", "fedfomo-weigh")
+
     def start(self, federation: Federation) -> State:
         """Return nobody's preference for anybody."""
         n = len(federation.clients)
@@ -119,7 +125,13 @@ class FedFomo(Algorithm):
         return {"personal": {c: {} for c in federation.clients}}
 
 
-@task("fedfomo-train", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task(
+    "fedfomo-train",
+    by_fit=True,
+    model=Reveals.MODEL,
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
+)
 def train_aside(client: Client, message: Message) -> Message:
     """Train from the own model and send the result; the own model stays until it is weighed."""
     fitted = fit(client, client.own_model)
@@ -131,7 +143,7 @@ def train_aside(client: Client, message: Message) -> Message:
     }
 
 
-@task("fedfomo-weigh", weights=Reveals.METRIC)
+@task("fedfomo-weigh", weights=Reveals.HELD_OUT)
 def weigh(client: Client, message: Message) -> Message:
     """Move the own model by the weights of the trained one and of `models`; tell the weights."""
     if len(client.data.validation) == 0:
@@ -144,7 +156,22 @@ def weigh(client: Client, message: Message) -> Message:
     if float(weights.sum()) > 0:
         # Normalised weights add to one, so the sum of steps is the mean of the models themselves.
         client.memory["model"] = weighted_mean(models, weights)
+    known = as_published(client, "model", trained)
+    if known is not trained:
+        weights = _weights_to_tell(client, torch.cat([known[None], message["models"]]))
     return {"weights": weights.cpu().numpy()}
+
+
+def _weights_to_tell(client: Client, models: Tensor) -> Tensor:
+    """Return the weights of a client that had only what was sent, where uploads are noised.
+
+    The clean models must not speak through them. The server could follow every step of such a
+    client, up to the weights themselves, which are then about the validation data alone.
+    """
+    weights = first_order_weights(client, client.memory.get("known", client.site.initial), models)
+    if float(weights.sum()) > 0:
+        client.memory["known"] = weighted_mean(models, weights)
+    return weights
 
 
 def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tensor:

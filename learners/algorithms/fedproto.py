@@ -59,6 +59,11 @@ class FedProto(Algorithm):
         if not self.lam >= 0:
             raise InvalidInputError(f"lam of fedproto must be 0 or more, not {self.lam}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedproto",)
+
     def start(self, federation: Federation) -> State:
         """Return nothing: there are no prototypes yet."""
         return {}
@@ -109,8 +114,8 @@ class FedProto(Algorithm):
     prototypes=Reveals.STATISTIC,
     classes=Reveals.METRIC,
     counts=Reveals.METRIC,
-    train_loss=Reveals.METRIC,
-    samples=Reveals.METRIC,
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
 )
 def train_prototypes(client: Client, message: Message) -> Message:
     """Train the own model near the global `prototypes` of `classes`, if any; send its own."""

@@ -57,6 +57,16 @@ class FedRep(Algorithm):
             if value is not None and value < 0:
                 raise InvalidInputError(f"{name} of fedrep must be 0 or more, not {value}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedrep",)
+
+    def passes(self, local_epochs: int) -> int:
+        """Return the passes for the head and those for the body."""
+        head = local_epochs if self.head_epochs is None else self.head_epochs
+        return self.body_epochs + (0 if self.cut == "none" else head)
+
     def start(self, federation: Federation) -> State:
         """Return the first body."""
         body, _ = self.parts(federation.layout)
@@ -89,7 +99,7 @@ class FedRep(Algorithm):
         return layout.parts(self.cut)
 
 
-@task("fedrep", body=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("fedrep", by_fit=True, body=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_head_then_body(client: Client, message: Message) -> Message:
     """Train the own head on the `body` that was received, then the body, and send the body."""
     method, layout = client.algorithm, client.workspace.layout

@@ -52,6 +52,11 @@ class FedRoD(Algorithm):
         if not self.gamma >= 0:
             raise InvalidInputError(f"gamma of fedrod must be 0 or more, not {self.gamma}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("fedrod",)
+
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average bodies and generic heads."""
         sent = {"model": state["model"]}
@@ -79,7 +84,7 @@ class FedRoD(Algorithm):
         return row
 
 
-@task("fedrod", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("fedrod", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_two_heads(client: Client, message: Message) -> Message:
     """Train the generic `model` on balanced risk, and the own head beside it on plain risk."""
     method, settings, layout = client.algorithm, client.config, client.workspace.layout

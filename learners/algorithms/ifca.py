@@ -55,6 +55,11 @@ class IFCA(Algorithm):
         if self.k < 1:
             raise InvalidInputError(f"k of ifca must be 1 or more, not {self.k}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("ifca",) if self.averaging == "gradient" else ("ifca", "train")
+
     def start(self, federation: Federation) -> State:
         """Return the first models; nobody has chosen yet (−1)."""
         first, stream = federation.initial_model, federation.stream("clusters")
@@ -100,7 +105,7 @@ class IFCA(Algorithm):
     "ifca",
     cluster=Reveals.METRIC,
     gradient=Reveals.STATISTIC,
-    train_loss=Reveals.METRIC,
+    train_loss=Reveals.PROGRESS,
 )
 def choose_cluster(client: Client, message: Message) -> Message:
     """Keep the one of `models` with the lowest training loss; send its gradient if asked to."""

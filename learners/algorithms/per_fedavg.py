@@ -64,6 +64,11 @@ class PerFedAvg(Algorithm):
         if not self.delta > 0:
             raise InvalidInputError(f"delta of per-fedavg must be positive, not {self.delta}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("per-fedavg",)
+
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average what clients made of the meta-model, each alike."""
         sent = {"model": state["model"]}
@@ -94,7 +99,7 @@ class PerFedAvg(Algorithm):
         return client.config.lr if self.alpha is None else self.alpha
 
 
-@task("per-fedavg", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("per-fedavg", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_meta(client: Client, message: Message) -> Message:
     """Take meta-gradient steps from the `model` that was received."""
     method, settings, workspace = client.algorithm, client.config, client.workspace

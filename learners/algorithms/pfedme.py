@@ -78,6 +78,11 @@ class PFedMe(Algorithm):
         if not self.beta > 0:
             raise InvalidInputError(f"beta of pfedme must be positive, not {self.beta}")
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        return ("pfedme",)
+
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Move towards the mean of the clients' versions of the global model."""
         sent = {"model": state["model"]}
@@ -94,7 +99,7 @@ class PFedMe(Algorithm):
         }
 
 
-@task("pfedme", model=Reveals.MODEL, train_loss=Reveals.METRIC, samples=Reveals.METRIC)
+@task("pfedme", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_envelope(client: Client, message: Message) -> Message:
     """Descend the envelope around the global `model`; keep the personal one."""
     method, settings, workspace = client.algorithm, client.config, client.workspace

@@ -17,6 +17,7 @@ from coalitions.game import FloatVector, IntVector
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.ground_truth import label_overlap
 from learners.parameters import Cut
+from learners.privacy import as_published
 from learners.task import Message, Reveals, task
 from learners.tasks import describe, train
 from learners.utility import ModelGame
@@ -132,6 +133,21 @@ class PFedSV(Algorithm):
         """Only the shared extractor is averaged; all else clients combine themselves."""
         return self.shared_extractor
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the tasks the method asks its clients for."""
+        steps = ("train", "pfedsv-collaborate")
+        return ("describe", *steps) if self.told else steps
+
+    def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
+        """Object to pairwise values in update mode: they are made with models nobody was sent."""
+        if dp == "updates" and self.collaboration == "pairwise":
+            return (
+                "pfedsv cannot be private with --dp updates and collaboration=pairwise: its values"
+                " compare with a model that never got noise, so a stated epsilon would be false"
+            )
+        return None
+
     def start(self, federation: Federation) -> State:
         """Return relevance zero, nobody scored."""
         n = len(federation.clients)
@@ -214,7 +230,7 @@ class PFedSV(Algorithm):
         return {i: {"extractor": extractor, "classifiers": classifiers[rows[i]]} for i in uploads}
 
 
-@task("pfedsv-collaborate", values=Reveals.METRIC, evaluations=Reveals.METRIC)
+@task("pfedsv-collaborate", values=Reveals.HELD_OUT, evaluations=Reveals.SIZE)
 def collaborate(client: Client, message: Message) -> Message:
     """Value the models that were received with one's own, and combine them (Eqs. 4, 6, 7).
 
@@ -249,7 +265,7 @@ def collaborate(client: Client, message: Message) -> Message:
     client.memory |= {"trained": trained, "model": combined}
     if method.collaboration == "pairwise":
         client.memory["before"] = combined  # what the next round's training begins with
-    return {"values": values, "evaluations": evaluations}
+    return _told(client, method, models, values, evaluations)
 
 
 def chosen_downloads(
@@ -351,6 +367,25 @@ def collaboration_weights(
         weights[0] = 0.0
     total = weights.sum()
     return weights / total if total > 0 else alone
+
+
+def _told(
+    client: Client, method: PFedSV, models: Tensor, values: FloatVector, evaluations: int
+) -> Message:
+    """Return the values for the server: where uploads are noised, those with one's own upload.
+
+    The clean model must not speak through them; for the combination at home it has spoken.
+    """
+    own = models[0]
+    known = as_published(client, "model", own)
+    if known is not own:
+        known = known.clone()
+        if method.shared_extractor:
+            features, _ = client.workspace.layout.parts(method.classifier)
+            known[features] = own[features]  # which is the extractor that was received
+        values, more = _valued(client, method, torch.cat([known[None], models[1:]]))
+        evaluations += more
+    return {"values": values, "evaluations": evaluations}
 
 
 def _valued(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
