@@ -86,15 +86,17 @@ def _mergeable(weights: IntMatrix, alive: BoolVector) -> list[tuple[int, int]]:
     """Return the pairs that a rule puts together."""
     n = len(weights)
     size = np.abs(weights).sum(axis=1)
-    pairs: list[tuple[int, int]] = []
-    for i in np.flatnonzero(alive).tolist():
-        others = i + 1 + np.flatnonzero(alive[i + 1 :] & (weights[i, i + 1 :] >= 0))
-        w = weights[i, others]
-        pendant = 2 * w >= np.minimum(size[i], size[others])
-        pairs += [(i, j) for j in others[pendant].tolist()]
-        # Sums over some players, then over all: few pairs get that far. |w_ij| counts twice.
-        for columns in (slice(0, min(n, 32)), slice(0, n)):
-            apart = np.abs(weights[others, columns] - weights[i, columns]).sum(axis=1)
-            others = others[4 * weights[i, others] >= apart]
-        pairs += [(i, j) for j in others.tolist()]
-    return pairs
+    pendant = 2 * weights >= np.minimum(size[:, None], size[None, :])
+    # Sums over some players, then over all: few pairs get that far. |w_ij| counts twice in them.
+    room = 4 * weights
+    for column in weights.T[:32]:
+        room -= np.abs(column[:, None] - column[None, :])
+    possible = np.triu((weights >= 0) & (pendant | (room >= 0)), 1)
+    first, second = np.nonzero(possible & alive[:, None] & alive[None, :])
+    fits = pendant[first, second]
+    at_once = max(1, 4_000_000 // n)
+    for start in range(0, len(first), at_once):
+        i, j = first[start : start + at_once], second[start : start + at_once]
+        apart = np.abs(weights[i] - weights[j]).sum(axis=1)
+        fits[start : start + at_once] |= 4 * weights[i, j] >= apart
+    return list(zip(first[fits].tolist(), second[fits].tolist(), strict=True))

@@ -30,7 +30,7 @@ WARM_UP = 100
 CHUNK = 20
 """Steps between two looks at the bound."""
 
-FIRST_SLICES, FEW_SLICES, MANY_SLICES = 4, 2, 20
+FIRST_SLICES, FEW_SLICES, MANY_SLICES = 2, 1, 20
 """Slices of local search at the start, and each time the bound is near to or far from the value."""
 
 FAR = 0.02
