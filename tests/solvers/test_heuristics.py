@@ -146,7 +146,7 @@ def test_sparse_kernels_report_what_they_gain(graph, seed):
 
 
 def test_a_newcomer_may_drive_partners_out(rng):
-    # A player is asked again when a neighbour comes, not only when one goes: weights have two signs.
+    # A player is asked again when a neighbour comes, not only when one goes.
     for seed in range(300):
         matrix = np.triu(rng.integers(-3, 4, (9, 9)).astype(float), 1)
         matrix += matrix.T
