@@ -116,8 +116,8 @@ def _cool(table: Table, temperatures: np.ndarray, state: RandomState) -> Iterato
     """Anneal through the temperatures in slices."""
     n, blocks = len(table.slots), int(table.used[0])
     # With many more blocks than there are to be, most proposals would name a wrong one, and a hot
-    # start would dissolve all blocks. One run at 1000 players ends 1.8 % short of the best known
-    # value with 8 blocks allowed, 2.6 % with 12, 5 % without a limit.
+    # start would dissolve all blocks. On p1000-1 short runs end 1.8 % below the best known value
+    # on average with 8 blocks allowed, 2.6 % with 12; slower ones without a limit, 4 to 5 %.
     limit = min(n, blocks + 1 + blocks // 10)
     at_once = 1 + 20_000_000 // n
     for temperature in temperatures:
