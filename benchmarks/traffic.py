@@ -1,0 +1,98 @@
+"""Figs. 8-10 of the pFedSV paper: parameters sent by each method for three networks.
+
+Nothing is trained: the counts follow from the networks' sizes and a trace of k, which is that of
+games that tell exactly who shares a label (10 clients, two labels each, 20 rounds). The classifier
+is cut where the paper must have cut it: all layers after the convolutions.
+
+    python benchmarks/traffic.py [--seeds N] [--plot FILE.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from learners.algorithms.pfedsv import PFedSV
+from learners.data.clients import federated_data
+from learners.ground_truth import label_overlap
+from learners.models import build_model
+from learners.parameters import Cut, Layout
+from learners.traffic_prediction import ModelSize, ideal_trace, predicted_traffic
+
+NETWORKS: dict[str, tuple[str, tuple[int, int, int], int, Cut, float]] = {
+    # figure: network, picture, classes, cut, the paper's share of the classifier
+    "Fig. 8": ("lenet-5", (3, 32, 32), 10, "dense", 0.4957),
+    "Fig. 9": ("resnet-34", (3, 32, 32), 1000, "dense", 0.023),
+    "Fig. 10": ("vgg-19", (3, 32, 32), 1000, "dense", 0.8974),
+}
+METHODS = {
+    "pfedsv": ("pfedsv", {"dynamic": False}),
+    "pfedsv (C)": ("pfedsv", {"dynamic": False, "shared_extractor": True}),
+    "pfedsv (D)": ("pfedsv", {}),
+    "pfedsv (D+C)": ("pfedsv", {"shared_extractor": True}),
+    "fedfomo": ("fedfomo", {"dynamic": False}),  # always its k models, too
+    "fedamp": ("fedamp", {}),
+    "fedavg": ("fedavg", {}),
+}
+ROUNDS, CLIENTS = 20, 10
+
+
+def relevance(seed: int) -> np.ndarray:
+    """Return who shares a label with whom, for the paper's random pairs of labels."""
+    data = federated_data("digits", clients=CLIENTS, partition="pathological:2", seed=seed)
+    counts = [np.bincount(each.train.labels, minlength=10) for each in data.clients]
+    return np.asarray(label_overlap(np.stack(counts)), dtype=bool)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--plot")
+    arguments = parser.parse_args()
+    bars: dict[str, dict[str, float]] = {}
+    for figure, (name, shape, n_classes, cut, theirs) in NETWORKS.items():
+        layout = Layout.of(build_model(name, shape=shape, n_classes=n_classes, seed=0))
+        size = ModelSize.of(layout, cut)
+        print(
+            f"\n{figure}: {name}, {n_classes} classes, {size.whole:,} numbers; classifier"
+            f" {size.classifier_share:.2%} ({ModelSize.of(layout).classifier_share:.2%} if only the"
+            f" last layer), the paper says {theirs:.2%}"
+        )
+        print(f"{'':14}{'up':>16}{'down':>16}{'both / fedavg':>15}")
+        bars[figure] = {}
+        for label, (algorithm, options) in METHODS.items():
+            ups, downs = [], []
+            for seed in range(arguments.seeds):
+                trace = ideal_trace(relevance(seed), ROUNDS, PFedSV(**options), seed=seed)
+                up, down = predicted_traffic(
+                    algorithm, size, trace, shared_extractor=options.get("shared_extractor", False)
+                )
+                ups.append(up.sum())
+                downs.append(down.sum())
+            one_model = 2 * ROUNDS * CLIENTS * size.whole
+            bars[figure][label] = float(np.mean(ups) + np.mean(downs))
+            print(
+                f"{label:14}{np.mean(ups):16,.0f}{np.mean(downs):16,.0f}"
+                f"{bars[figure][label] / one_model:15.3f}"
+            )
+    if arguments.plot:
+        draw(bars, arguments.plot)
+
+
+def draw(bars: dict[str, dict[str, float]], path: str) -> None:
+    """Save the three bar charts."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, (title, values) in zip(figure.subplots(1, len(bars)), bars.items(), strict=True):
+        axes.barh(list(values)[::-1], list(values.values())[::-1], color="#4477aa")
+        axes.set_title(f"{title}: {NETWORKS[title][0]}")
+        axes.set_xlabel("parameters up and down")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
