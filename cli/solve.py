@@ -119,6 +119,8 @@ def solve_command(
         print_json(document)
     else:
         _print_solution(graph, solution)
+    if solution.stats.get("interrupted"):
+        raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
 
 def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def solve(
         total_weight=total,
         seconds=time.monotonic() - started,
         solver=name,
-        stats=answer.stats,
+        stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
         certificate=answer.certificate,
     )
 

@@ -177,6 +177,7 @@ def _best_blocks(
                 last = min(first + at_once, n_blocks)
                 stats["extended"] += dp.extend(slack, budget, n, best, lead, first, last)
     except KeyboardInterrupt:
+        limits.interrupted.set()
         return blocks, bound, stats
     left, found = (1 << n) - 1, []
     while left:

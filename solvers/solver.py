@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from coalitions.errors import MissingDependencyError
@@ -43,6 +44,9 @@ class Limits:
         Source of all randomness.
     report
         Called with the progress now and then.
+    interrupted
+        Set by a method that caught Ctrl-C and answers with its best so far, so that whatever
+        comes after it stops as well.
     """
 
     deadline: float | None = None
@@ -50,17 +54,22 @@ class Limits:
     threads: int | None = None
     seed: int = 0
     report: Callable[[Progress], None] | None = None
+    interrupted: Event = field(default_factory=Event)
 
     @property
     def seconds_left(self) -> float:
         """Seconds until the deadline, never negative; infinite if there is none."""
+        if self.interrupted.is_set():
+            return 0.0
         if self.deadline is None:
             return float("inf")
         return max(0.0, self.deadline - time.monotonic())
 
     @property
     def expired(self) -> bool:
-        """Whether the deadline has passed."""
+        """Whether it is time to stop: the deadline has passed, or somebody pressed Ctrl-C."""
+        if self.interrupted.is_set():
+            return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 

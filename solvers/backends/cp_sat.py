@@ -78,7 +78,8 @@ class CpSat(IlpSolver):
         point = np.array([solver.value(variable) for variable in x], float) if found else None
         return Incumbent(
             point,
-            bound=solver.best_objective_bound * unit + slack,
+            # Stopped before it began to search, CP-SAT reports a bound of 0 that means nothing.
+            bound=solver.best_objective_bound * unit + slack if found else np.inf,
             stats={"branches": solver.num_branches, "conflicts": solver.num_conflicts},
         )
 

@@ -96,7 +96,10 @@ class BranchAndCut(Solver):
         )
         try:
             tree.run()
-        except (TimeIsUp, KeyboardInterrupt):
+        except TimeIsUp:
+            tree.finish()
+        except KeyboardInterrupt:
+            limits.interrupted.set()
             tree.finish()
         triangles, cuts, branches = tree.record.written()
         part = Part(

@@ -78,5 +78,5 @@ def run_slices(
             if limits.expired or value >= bound:
                 break
     except KeyboardInterrupt:
-        pass
+        limits.interrupted.set()
     return labels, slices

@@ -76,9 +76,8 @@ def test_ctrl_c_while_solving_gives_the_best_so_far(large_graph):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err
-    assert process.returncode in (0, 130), err
-    if process.returncode == 0:
-        assert '"optimal": false' in out
+    assert process.returncode == 130, err
+    assert '"optimal": false' in out or "interrupted" in err
 
 
 def test_messages_do_not_mix_with_json():

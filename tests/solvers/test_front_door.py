@@ -16,7 +16,7 @@ from coalitions import (
     SynergyGraph,
     UnknownNameError,
 )
-from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
+from solvers import Answer, Certificate, Solution, Solver, available, program, solve, verify
 from solvers.backends.brute_force import BruteForce
 from tests.contracts.test_solvers import all_labels
 from tests.strategies import synergy_graphs
@@ -191,3 +191,36 @@ def test_only_branch_and_cut_gives_a_certificate():
     assert verify(
         SynergyGraph([[0.0, -1.0], [-1.0, 0.0]]), alone.structure, alone.certificate
     ).optimal
+
+
+def test_ctrl_c_stops_all_components_and_keeps_the_best_so_far():
+    rng = np.random.default_rng(0)
+    blocks = [np.triu(rng.normal(size=(12, 12)), 1) for _ in range(3)]
+    matrix = np.zeros((36, 36))
+    for k, block in enumerate(blocks):
+        matrix[12 * k : 12 * k + 12, 12 * k : 12 * k + 12] = block + block.T
+    calls = []
+
+    class Interrupted(BruteForce):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            calls.append(limits.expired)
+            limits.interrupted.set()
+            return super().search(graph, limits=limits)
+
+    solution = solve(SynergyGraph(matrix), Interrupted())
+    assert solution.stats["interrupted"] is True
+    assert calls[0] is False
+    assert all(calls[1:])
+
+
+@given(data=st.data())
+def test_components_are_the_same_with_and_without_scipy(data):
+    n = data.draw(st.integers(1, 12))
+    ends = st.integers(0, n - 1)
+    links = data.draw(st.lists(st.tuples(ends, ends), max_size=15))
+    i, j = np.array(links, np.int64).reshape(-1, 2).T
+    copies = program.FEW_LINKS + 1
+    assert np.array_equal(
+        program.components(n, i, j),
+        program.components(n, np.tile(i, copies), np.tile(j, copies)),
+    )
