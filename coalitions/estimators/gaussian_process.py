@@ -64,7 +64,7 @@ class GaussianProcess(Estimator):
     axioms: ClassVar[frozenset[str]] = frozenset({"efficiency"})
     stderr_means: ClassVar[str] = (
         "posterior standard deviation under the fitted process: right on average over games like"
-        " it, not a guarantee for each"
+        " it, not a guarantee for each, and too small where a game is rough like noise"
     )
 
     def __post_init__(self) -> None:

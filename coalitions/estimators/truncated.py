@@ -21,7 +21,8 @@ class Truncated(Estimator):
 
     A path ends at the first coalition with :math:`|v(N) - v(S)| \le \tau |v(N) - v(\emptyset)|`;
     the players after it get 0 on this path. What is saved buys more paths. It pays for games that
-    saturate, and costs a bias of at most the tolerance on each path.
+    saturate. Where no player ever does harm, the players after the cut lose at most the tolerance
+    on each path; where some do, gains and losses that cancel are lost, and the bias is larger.
 
     Attributes
     ----------
