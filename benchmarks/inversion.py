@@ -4,7 +4,7 @@ A client with one picture takes one step of SGD and uploads through the gate tha
 passes, without noise and with it (update mode, clip C). The attacker has both models. Then the same
 after a real round: ten pictures, several epochs.
 
-    python -m benchmarks.inversion --data-dir DIR [--dataset mnist] [--model lenet-dlg]
+    python -P benchmarks/inversion.py --data-dir DIR [--dataset mnist] [--model lenet-dlg]
         [--method dlg|cosine] [--images 10] [--seeds 1] [--noise 1] [--clip 1] [--picture FILE.png]
 """
 

@@ -4,7 +4,7 @@ Nothing is trained: the counts follow from the networks' sizes and a trace of k,
 games that tell exactly who shares a label (10 clients, two labels each, 20 rounds). The classifier
 is cut where the paper must have cut it: all layers after the convolutions.
 
-    python -m benchmarks.traffic [--seeds N] [--plot FILE.png]
+    python -P benchmarks/traffic.py [--seeds N] [--plot FILE.png]
 """
 
 from __future__ import annotations
