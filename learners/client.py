@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coalitions.errors import CoalitionError
+from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
 from learners.config import RunConfig
 from learners.data.clients import FederatedData, Split
@@ -181,7 +181,8 @@ def answer(
 
     What a task did not declare, and what is not finite, does not leave. A client whose answer is
     refused forgets what it learnt in the task: it stays at its last sound model. In a private run
-    noise is added here (see `learners.privacy`), unless the run is only watched.
+    noise is added here (see `learners.privacy`), unless the run is only watched; an answer that
+    is not finite ends such a run, because a missing answer would not be covered by ε.
     """
     host = Client(site, client, round, dict(memory), task.watches)
     reply = task.run(host, message)
@@ -192,6 +193,12 @@ def answer(
         )
     for name, value in (*reply.items(), *host.memory.items()):
         if not _finite(value):
+            if site.privacy is not None and not task.watches:
+                raise NoSolutionError(
+                    f"round {round}: {name} of client {client} is not finite, and in a private run"
+                    " no answer can be dropped: who is missing would tell of its data; a smaller"
+                    " lr, or less noise, may keep training finite"
+                )
             return Answer(None, reason=f"{name} is not finite")
     if site.privacy is not None and not task.watches:
         reply = released(site.privacy, task, host, message, reply)

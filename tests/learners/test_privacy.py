@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opacus.accountants import RDPAccountant
 from scipy.stats import norm
 
-from coalitions.errors import CoalitionError, InvalidInputError
+from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners import resume, run
 from learners.accountant import Usage, epsilon, gaussian_delta, noise_for
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
@@ -524,3 +524,10 @@ def test_every_reply_says_what_it_reveals():
     for name in set(ALGORITHMS) - set(BARE):
         for task in build_algorithm(name, {}).asks:
             assert set(TASKS[task].reply.values()) <= open_entries
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_answer_that_is_not_finite_ends_a_private_run(workers):
+    settings = {"clients": 2, "rounds": 2, "lr": 1e30, "workers": workers, "local_epochs": 1}
+    with pytest.raises(NoSolutionError, match="in a private run no answer can be dropped"):
+        run({**settings, "noise": 1.0, "clip": 1.0})
