@@ -30,6 +30,7 @@ def measured(name: str, dataset: str, rounds: int) -> dict[str, float]:
             "algorithm": name,
             "dataset": dataset,
             "rounds": rounds,
+            "local_epochs": 1,
             "workers": 1,
             "evaluate_every": rounds,
         },
