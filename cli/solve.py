@@ -83,7 +83,7 @@ def solve_command(
     from solvers.front_door import solve
 
     if plot is not None:
-        from cli.plots import check_plot_path, draw_solution
+        from cli._plots import check_plot_path, draw_solution
 
         check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)

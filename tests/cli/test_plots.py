@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.plots import (
+from cli._plots import (
     block_means,
     check_plot_path,
     draw_solution,
