@@ -75,7 +75,7 @@ def trimmed_mean(rows: Tensor, weights: Tensor, share: float = LIARS) -> Tensor:
     averaged with their weights. Share 0 is the mean.
     """
     n = len(rows)
-    cut = int(share * n)
+    cut = _floor(share * n)
     if cut == 0:
         return weighted_mean(rows, weights)
     ordered, order = rows.sort(dim=0)
@@ -109,7 +109,7 @@ def multi_krum(rows: Tensor, weights: Tensor, share: float = LIARS) -> Tensor:
 
 def _krum_scores(rows: Tensor, share: float) -> tuple[Tensor, int]:
     n = len(rows)
-    liars = min(int(share * n), max(0, (n - 3) // 2))
+    liars = min(_floor(share * n), max(0, (n - 3) // 2))
     neighbours = max(1, n - liars - 2)
     squares = distances(rows).square().fill_diagonal_(torch.inf)
     return squares.sort(dim=1).values[:, :neighbours].sum(1), liars
@@ -144,3 +144,8 @@ def geometric_median(rows: Tensor, weights: Tensor) -> Tensor:
 
 _WEISZFELD_STEPS = 200
 _SMOOTHING = 1e-6
+
+
+def _floor(count: float) -> int:
+    """Return the floor of a share of clients; 0.29 · 100 is 29, though its float is below."""
+    return int(count + 1e-9)

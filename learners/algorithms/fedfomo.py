@@ -44,6 +44,10 @@ class FedFomo(Algorithm):
     weights, :math:`P_{ij}`: with probability ε it sends i random models, else those of the highest
     :math:`P_{ij}` (ties at random).
 
+    Where this differs from the authors' program: P adds the clipped weights, so a model that did
+    harm ties with one that was never tried (theirs adds signed ones and ranks it below), and one
+    throw of ε decides all k downloads of a client (theirs throws for each).
+
     Parameters
     ----------
     k

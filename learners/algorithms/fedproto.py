@@ -49,7 +49,9 @@ class FedProto(Algorithm):
     lam
         λ; with 0 a client trains alone.
     distance
-        d: the mean squared difference (``mse``, as in the authors' program), ``l2`` or ``l1``.
+        d: the mean squared difference (``mse``), ``l2`` or ``l1``. It is between the class means
+        of a batch and the prototypes, summed over classes, as the paper writes; the authors'
+        program takes the mean squared difference of every image, so its λ is not this one.
     """
 
     lam: float = 1.0

@@ -48,7 +48,8 @@ class PFedHN(Algorithm):
     Parameters
     ----------
     server_lr
-        α.
+        α. Hidden layers start at He's scale (the authors' program: torch's default, smaller), so
+        that a step of the same α moves the models further than theirs.
     embedding
         Length of an embedding; 1 + n/4 for n clients if None, as in the authors' program.
     width

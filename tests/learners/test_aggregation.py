@@ -142,3 +142,11 @@ def test_what_makes_no_sense_is_refused_in_a_sentence():
 
 def test_the_names_are_those_of_the_command_line():
     assert AGGREGATIONS.names() == sorted(["mean", *ROBUST])
+
+
+def test_a_share_that_floats_cannot_hold_still_cuts_whole_clients():
+    given = torch.arange(100.0)[:, None]
+    # 0.29 · 100 is 28.999… as a float; 29 from either end leave 29 … 70.
+    assert aggregation("trimmed-mean:0.29")(given, torch.ones(100)).tolist() == [49.5]
+    given[:29] = -1e6
+    assert aggregation("trimmed-mean:0.29")(given, torch.ones(100)).tolist() == [49.5]
