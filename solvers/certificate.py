@@ -8,7 +8,6 @@ from the graph and works out everything else again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
+from coalitions.graph_files import atomic_write
 
 FORMAT = "coalition-certificate"
 VERSION = 1
@@ -126,21 +126,6 @@ class Certificate:
         )
         return Certificate(n_players, parts)
 
-    @classmethod
-    def joined(
-        cls,
-        certificates: Sequence[Certificate],
-        must_link: Sequence[Sequence[int]] = (),
-        cannot_link: Sequence[Sequence[int]] = (),
-    ) -> Certificate:
-        """Return one certificate for a graph from those of its components, placed in it."""
-        return cls(
-            certificates[0].n_players,
-            tuple(part for certificate in certificates for part in certificate.parts),
-            tuple((int(a), int(b)) for a, b in must_link),
-            tuple((int(a), int(b)) for a, b in cannot_link),
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as plain lists and numbers."""
         return {
@@ -187,10 +172,8 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the certificate to a JSON file."""
-        target = Path(path)
-        draft = target.with_name(f"{target.name}.{os.getpid()}.part")
-        draft.write_text(json.dumps(self.to_json(), separators=(",", ":")), encoding="utf-8")
-        draft.replace(target)
+        with atomic_write(path) as file:
+            file.write(json.dumps(self.to_json(), separators=(",", ":")).encode())
 
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
