@@ -96,7 +96,8 @@ def _exit_code() -> int:
     except MemoryError:
         return _complain("there is not enough memory for this", 1)
     except Exception as error:
-        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
+        # The parser's word for Ctrl-C is Abort; inside a compiled function it is a SystemError.
+        if type(error).__name__ == "Abort" or isinstance(error.__cause__, KeyboardInterrupt):
             return _complain("interrupted", 130)
         if hasattr(error, "format_message"):  # the parser's own complaints
             return _complain(error.format_message(), 2)

@@ -13,7 +13,7 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, Game, IntVector, table_of
 from coalitions.structure import CoalitionStructure
 from solvers.solution import Solution
-from solvers.solver import Limits
+from solvers.solver import Limits, is_ctrl_c
 
 MAX_PLAYERS = 25
 """2^25 values and the tables beside them take about 0.7 GiB."""
@@ -176,7 +176,9 @@ def _best_blocks(
                     return blocks, bound, stats
                 last = min(first + at_once, n_blocks)
                 stats["extended"] += dp.extend(slack, budget, n, best, lead, first, last)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_ctrl_c(error):
+            raise
         limits.interrupted.set()
         return blocks, bound, stats
     left, found = (1 << n) - 1, []

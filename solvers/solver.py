@@ -73,6 +73,11 @@ class Limits:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
+def is_ctrl_c(error: BaseException) -> bool:
+    """Tell whether somebody pressed Ctrl-C; in a compiled function it becomes a SystemError."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Demands on the number and the sizes of coalitions.

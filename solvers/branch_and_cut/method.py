@@ -13,7 +13,7 @@ from coalitions.graph import SynergyGraph
 from solvers.certificate import Certificate, Part
 from solvers.scaling import ScaledWeights, integer_weights
 from solvers.solution import OPTIMALITY_TOLERANCE
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -98,7 +98,9 @@ class BranchAndCut(Solver):
             tree.run()
         except TimeIsUp:
             tree.finish()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_ctrl_c(error):
+                raise
             limits.interrupted.set()
             tree.finish()
         triangles, cuts, branches = tree.record.written()

@@ -14,7 +14,7 @@ import numpy as np
 
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
-from solvers.solver import Limits, Progress
+from solvers.solver import Limits, Progress, is_ctrl_c
 
 Improvement: TypeAlias = tuple[float, IntVector]
 
@@ -77,6 +77,8 @@ def run_slices(
                 limits.report(Progress(value, bound, now - began))
             if limits.expired or value >= bound:
                 break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_ctrl_c(error):
+            raise
         limits.interrupted.set()
     return labels, slices

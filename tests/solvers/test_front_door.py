@@ -18,6 +18,7 @@ from coalitions import (
 )
 from solvers import Answer, Certificate, Solution, Solver, available, program, solve, verify
 from solvers.backends.brute_force import BruteForce
+from solvers.solver import is_ctrl_c
 from tests.contracts.test_solvers import all_labels
 from tests.strategies import synergy_graphs
 
@@ -224,3 +225,11 @@ def test_components_are_the_same_with_and_without_scipy(data):
         program.components(n, i, j),
         program.components(n, np.tile(i, copies), np.tile(j, copies)),
     )
+
+
+def test_ctrl_c_inside_a_compiled_function_is_known_as_such():
+    wrapped = SystemError("a compiled function returned a result with an exception set")
+    assert not is_ctrl_c(wrapped)
+    wrapped.__cause__ = KeyboardInterrupt()
+    assert is_ctrl_c(wrapped)
+    assert is_ctrl_c(KeyboardInterrupt())
