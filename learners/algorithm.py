@@ -10,7 +10,8 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.config import RunConfig, from_values
+from learners.config import RunConfig
+from learners.options import check_options, from_values
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +32,8 @@ class Algorithm:
     r"""A federated method; without a change, it is federated averaging.
 
     A method states only what is different. Its options are dataclass fields, settable by name
-    (``--set mu=0.1``). It has two halves, which meet in `Federation.ask` alone:
+    (``--set mu=0.1``); `learners.options.option` gives them a range. It has two halves, which meet
+    in `Federation.ask` alone:
 
     - the *server's*: `start`, `round`, `deployed`. They see what clients sent, never their data.
     - the *client's*: `objective`, `proximal`, `model`, `scores`, and any task of its own. They
@@ -41,6 +43,10 @@ class Algorithm:
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
     """
+
+    def __post_init__(self) -> None:
+        names = (name for name in ALGORITHMS if ALGORITHMS[name] is type(self))
+        check_options(self, f" of {next(names, type(self).__name__)}")
 
     def start(self, federation: Federation) -> State:
         """Return what the server remembers before the first round."""

@@ -51,6 +51,19 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, config: RunConfig, *, force: bool = False) -> RunFolder:
         """Make a folder for a new run; one that has files must be meant to be replaced."""
+        cls.check_free(path, force=force)
+        if path.is_dir() and any(path.iterdir()):
+            shutil.rmtree(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"cannot make the folder {path}: {error.strerror}") from None
+        write_whole(path / "config.toml", config.toml().encode())
+        return cls(path)
+
+    @staticmethod
+    def check_free(path: Path, *, force: bool = False) -> None:
+        """Refuse a place where a new run must not go."""
         if path.exists() and not path.is_dir():
             raise InvalidInputError(f"{path} is a file; a run needs a folder of its own")
         if path.is_dir() and any(path.iterdir()):
@@ -62,13 +75,6 @@ class RunFolder:
                 raise InvalidInputError(
                     f"{path} has files but no config.toml: it is not a run's folder, and it stays"
                 )
-            shutil.rmtree(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInputError(f"cannot make the folder {path}: {error.strerror}") from None
-        write_whole(path / "config.toml", config.toml().encode())
-        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.optimizers import optimizer
+from learners.options import option
 from learners.task import Message, Reveals, task
 from learners.training import batches, training_mode
 from learners.workspace import cross_entropy
@@ -46,12 +46,8 @@ class APFL(Algorithm):
         When α learns: on the first batch of a ``round``, at every ``step``, or ``never``.
     """
 
-    alpha: float = 0.5
-    adapt: Literal["round", "step", "never"] = "round"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.alpha <= 1:
-            raise InvalidInputError(f"alpha of apfl must be between 0 and 1, not {self.alpha}")
+    alpha: float = option(0.5, least=0, most=1, changes="models")
+    adapt: Literal["round", "step", "never"] = option("round", changes="models")
 
     @property
     def asks(self) -> tuple[str, ...]:

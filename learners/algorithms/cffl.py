@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 
-from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.tasks import fine_tune_pairs, gradient, train
 from solvers import solve
 from solvers.solver import SOLVERS
@@ -75,16 +75,17 @@ class CFFL(Algorithm):
         then have a say in training.
     """
 
-    synergy: Literal["ica", "cos"] = "ica"
-    solver: str = "auto"
-    time_limit: float | None = None
-    ica_on: Literal["validation", "test"] = "validation"
+    synergy: Literal["ica", "cos"] = option("ica", changes="relevance")
+    solver: str = option("auto", names="solvers", changes="solver")
+    time_limit: float | None = option(None, above=0, unset="no limit", changes="proof")
+    ica_on: Literal["validation", "test"] = option(
+        "validation", needs={"synergy": "ica"}, changes="relevance"
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.solver != "auto":
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidInputError(f"time_limit of cffl must be positive, not {self.time_limit}")
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -128,6 +129,7 @@ class CFFL(Algorithm):
             structure=structure,
             structure_value=solution.value,
             structure_optimal=solution.optimal,
+            structure_solver=solution.solver,
             solve_seconds=solution.seconds,
         )
         return {"labels": structure.labels.tolist(), "models": torch.stack(rows)}

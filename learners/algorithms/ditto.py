@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.task import Message, Reveals, task
 from learners.training import fit
 
@@ -38,16 +38,10 @@ class Ditto(Algorithm):
         Passes over the data for the personal model; the run's `local_epochs` if None.
     """
 
-    lam: float = 1.0
-    personal_epochs: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.lam >= 0:
-            raise InvalidInputError(f"lam of ditto must be 0 or more, not {self.lam}")
-        if self.personal_epochs is not None and self.personal_epochs < 1:
-            raise InvalidInputError(
-                f"personal_epochs of ditto must be 1 or more, not {self.personal_epochs}"
-            )
+    lam: float = option(1.0, least=0, changes="models")
+    personal_epochs: int | None = option(
+        None, least=1, unset="the run's local_epochs", changes="models"
+    )
 
     @property
     def asks(self) -> tuple[str, ...]:

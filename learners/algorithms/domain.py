@@ -9,6 +9,7 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.tasks import describe, train
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Domain(Algorithm):
         Whether poisoned clients form groups of their own.
     """
 
-    separate_poisoned: bool = True
+    separate_poisoned: bool = option(True, changes="structure")
 
     @property
     def asks(self) -> tuple[str, ...]:

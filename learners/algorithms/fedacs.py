@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.parameters import cosines
 from learners.tasks import train
 
@@ -48,14 +48,8 @@ class FedACS(Algorithm):
         A fixed :math:`\delta` instead: −inf mixes all models. (The paper writes that ∞ does.)
     """
 
-    p: float = 0.5
-    delta: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise InvalidInputError(f"p of fedacs must be from 0 to 1, not {self.p}")
-        if self.delta is not None and math.isnan(self.delta):
-            raise InvalidInputError("delta of fedacs must be a number")
+    p: float = option(0.5, least=0, most=1, needs={"delta": None}, changes="models")
+    delta: float | None = option(None, unset="p decides", changes="models")
 
     @property
     def averages(self) -> bool:

@@ -9,6 +9,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.parameters import cosines, distances
 from learners.task import Message, Reveals, task
 from learners.training import fit
@@ -62,25 +63,20 @@ class FedAMP(Algorithm):
         term pulls.
     """
 
-    attention: Literal["distance", "cosine"] = "distance"
-    lam: float = 0.1
-    sigma: float = 10.0
-    alpha: float | None = None
-    self_weight: float | None = None
-    start_from: Literal["cloud", "own"] = "cloud"
+    attention: Literal["distance", "cosine"] = option("distance", changes="models")
+    lam: float = option(0.1, least=0, changes="models")
+    sigma: float = option(10.0, least=0, changes="models")
+    alpha: float | None = option(None, above=0, unset="σ/n, or 1", changes="models")
+    self_weight: float | None = option(
+        None, least=0, most=1, unset="1/n", needs={"attention": "cosine"}, changes="models"
+    )
+    start_from: Literal["cloud", "own"] = option("cloud", changes="models")
 
     def __post_init__(self) -> None:
-        if not self.lam >= 0:
-            raise InvalidInputError(f"lam of fedamp must be 0 or more, not {self.lam}")
-        if not self.sigma >= 0 or (self.sigma == 0 and self.attention == "distance"):
+        super().__post_init__()
+        if self.sigma == 0 and self.attention == "distance":
             raise InvalidInputError(
-                f"sigma of fedamp must be positive (0 too if attention is cosine), not {self.sigma}"
-            )
-        if self.alpha is not None and not self.alpha > 0:
-            raise InvalidInputError(f"alpha of fedamp must be positive, not {self.alpha}")
-        if self.self_weight is not None and not 0 <= self.self_weight <= 1:
-            raise InvalidInputError(
-                f"self_weight of fedamp must be between 0 and 1, not {self.self_weight}"
+                "sigma of fedamp must be a positive number unless attention is cosine, not 0"
             )
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.training import fit
 
 if TYPE_CHECKING:
@@ -31,13 +31,9 @@ class FedAvgFineTuned(Algorithm):
         Passes over the client's training data; the run's `local_epochs` if None.
     """
 
-    fine_tune_epochs: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.fine_tune_epochs is not None and self.fine_tune_epochs < 0:
-            raise InvalidInputError(
-                f"fine_tune_epochs of fedavg-ft must be 0 or more, not {self.fine_tune_epochs}"
-            )
+    fine_tune_epochs: int | None = option(
+        None, least=0, unset="the run's local_epochs", changes="models"
+    )
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the global model for everyone, to fine-tune and as it is."""

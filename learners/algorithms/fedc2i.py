@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.parameters import Layout, weighted_mean
 from learners.task import Message, Reveals, task
 from learners.tasks import train
@@ -67,13 +67,13 @@ class FedC2I(Algorithm):
         all, or the client's own (``local``).
     """
 
-    gamma: float = 5.0
-    variant: Literal["full", "client", "class-local", "class-global"] = "full"
-    client_classifier: Literal["mean", "local"] = "mean"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.gamma < float("inf"):
-            raise InvalidInputError(f"gamma of fedc2i must be 0 or more, not {self.gamma}")
+    gamma: float = option(5.0, least=0, changes="models")
+    variant: Literal["full", "client", "class-local", "class-global"] = option(
+        "full", changes="models"
+    )
+    client_classifier: Literal["mean", "local"] = option(
+        "mean", needs={"variant": "client"}, changes="models"
+    )
 
     @property
     def averages(self) -> bool:

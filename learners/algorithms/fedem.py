@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.parameters import reinitialised
 from learners.task import Message, Reveals, task
 from learners.training import EVALUATION_CHUNK, fit
@@ -46,11 +46,7 @@ class FedEM(Algorithm):
         Number of components K. The first starts where every method starts, the others elsewhere.
     """
 
-    k: int = 3
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InvalidInputError(f"k of fedem must be 1 or more, not {self.k}")
+    k: int = option(3, least=1, changes="traffic")
 
     @property
     def asks(self) -> tuple[str, ...]:

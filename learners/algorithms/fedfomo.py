@@ -12,6 +12,7 @@ import torch
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.many_models import score_models
+from learners.options import option
 from learners.parameters import weighted_mean
 from learners.privacy import as_published
 from learners.task import Message, Reveals, task
@@ -59,21 +60,9 @@ class FedFomo(Algorithm):
         What ε loses in each round, down to 0.
     """
 
-    k: int = 5
-    epsilon: float = 0.3
-    epsilon_decay: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.k < 0:
-            raise InvalidInputError(f"k of fedfomo must be 0 or more, not {self.k}")
-        if not 0 <= self.epsilon <= 1:
-            raise InvalidInputError(
-                f"epsilon of fedfomo is a probability, between 0 and 1, not {self.epsilon}"
-            )
-        if not self.epsilon_decay >= 0:
-            raise InvalidInputError(
-                f"epsilon_decay of fedfomo must be 0 or more, not {self.epsilon_decay}"
-            )
+    k: int = option(5, least=0, changes="traffic")
+    epsilon: float = option(0.3, least=0, most=1, changes="relevance")
+    epsilon_decay: float = option(0.05, least=0, changes="relevance")
 
     @property
     def averages(self) -> bool:

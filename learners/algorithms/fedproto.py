@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.representation import class_means, represented
 from learners.task import Message, Reveals, task
 from learners.training import EVALUATION_CHUNK, fit
@@ -54,12 +54,8 @@ class FedProto(Algorithm):
         program takes the mean squared difference of every image, so its λ is not this one.
     """
 
-    lam: float = 1.0
-    distance: Literal["mse", "l2", "l1"] = "mse"
-
-    def __post_init__(self) -> None:
-        if not self.lam >= 0:
-            raise InvalidInputError(f"lam of fedproto must be 0 or more, not {self.lam}")
+    lam: float = option(1.0, least=0, changes="models")
+    distance: Literal["mse", "l2", "l1"] = option("mse", changes="models")
 
     @property
     def asks(self) -> tuple[str, ...]:

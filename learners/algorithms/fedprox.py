@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm
+from learners.options import option
 
 
 @ALGORITHMS.register("fedprox")
@@ -25,11 +25,7 @@ class FedProx(Algorithm):
         Weight of the proximal term; 0 is federated averaging.
     """
 
-    mu: float = 0.01
-
-    def __post_init__(self) -> None:
-        if not self.mu >= 0:
-            raise InvalidInputError(f"mu of fedprox must be 0 or more, not {self.mu}")
+    mu: float = option(0.01, least=0, changes="models")
 
     @property
     def proximal(self) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.task import Message, Reveals, task
 from learners.training import fit
 
@@ -41,21 +41,19 @@ class FedRep(Algorithm):
         :math:`\tau_\phi`; the paper has 1 (and 5 for some data sets).
     cut
         Where the head begins: the last layer (``head``), all layers after the convolutions
-        (``dense``), or nowhere (``none``): then all is body, and with `head_epochs` 0 and as many
-        `body_epochs` it is federated averaging.
+        (``dense``), or nowhere (``none``): then all is body, and with as many `body_epochs` as
+        the run's `local_epochs` it is federated averaging.
     """
 
-    head_epochs: int | None = None
-    body_epochs: int = 1
-    cut: Literal["head", "dense", "none"] = "head"
-
-    def __post_init__(self) -> None:
-        for name, value in {
-            "head_epochs": self.head_epochs,
-            "body_epochs": self.body_epochs,
-        }.items():
-            if value is not None and value < 0:
-                raise InvalidInputError(f"{name} of fedrep must be 0 or more, not {value}")
+    head_epochs: int | None = option(
+        None,
+        least=0,
+        unset="the run's local_epochs",
+        needs={"cut": ("head", "dense")},
+        changes="models",
+    )
+    body_epochs: int = option(1, least=0, changes="models")
+    cut: Literal["head", "dense", "none"] = option("head", changes="traffic")
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.optimizers import optimizer
+from learners.options import option
 from learners.representation import represented
 from learners.task import Message, Reveals, task
 from learners.training import fit
@@ -46,11 +46,7 @@ class FedRoD(Algorithm):
         γ; with 0 the loss is the plain one, and the generic model is that of federated averaging.
     """
 
-    gamma: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not self.gamma >= 0:
-            raise InvalidInputError(f"gamma of fedrod must be 0 or more, not {self.gamma}")
+    gamma: float = option(1.0, least=0, changes="models")
 
     @property
     def asks(self) -> tuple[str, ...]:

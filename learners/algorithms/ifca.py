@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.many_models import score_models
+from learners.options import option
 from learners.parameters import reinitialised
 from learners.task import Message, Reveals, task
 from learners.tasks import train
@@ -48,12 +48,8 @@ class IFCA(Algorithm):
         ``model`` or ``gradient``.
     """
 
-    k: int = 3
-    averaging: Literal["model", "gradient"] = "model"
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InvalidInputError(f"k of ifca must be 1 or more, not {self.k}")
+    k: int = option(3, least=1, changes="traffic")
+    averaging: Literal["model", "gradient"] = option("model", changes="models")
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.optimizers import optimizer
+from learners.options import option
 from learners.task import Message, Reveals, task
 from learners.training import batches, gradient_at, training_mode
 from learners.workspace import cross_entropy
@@ -54,15 +54,9 @@ class PerFedAvg(Algorithm):
         δ.
     """
 
-    alpha: float | None = None
-    variant: Literal["fo", "hf"] = "fo"
-    delta: float = 1e-3
-
-    def __post_init__(self) -> None:
-        if self.alpha is not None and not self.alpha >= 0:
-            raise InvalidInputError(f"alpha of per-fedavg must be 0 or more, not {self.alpha}")
-        if not self.delta > 0:
-            raise InvalidInputError(f"delta of per-fedavg must be positive, not {self.delta}")
+    alpha: float | None = option(None, least=0, unset="the run's learning rate", changes="models")
+    variant: Literal["fo", "hf"] = option("fo", changes="models")
+    delta: float = option(1e-3, above=0, needs={"variant": "hf"}, changes="models")
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.options import option
 from learners.parameters import Layout
 from learners.tasks import train
 
@@ -59,18 +59,10 @@ class PFedHN(Algorithm):
         Hidden layers.
     """
 
-    server_lr: float = 0.02
-    embedding: int | None = None
-    width: int = 100
-    hidden_layers: int = 3
-
-    def __post_init__(self) -> None:
-        if not self.server_lr > 0:
-            raise InvalidInputError(f"server_lr of pfedhn must be positive, not {self.server_lr}")
-        for name, least in {"embedding": 1, "width": 0, "hidden_layers": 1}.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InvalidInputError(f"{name} of pfedhn must be {least} or more, not {value}")
+    server_lr: float = option(0.02, above=0, changes="models")
+    embedding: int | None = option(None, least=1, unset="1 + n/4", changes="models")
+    width: int = option(100, least=0, changes="models")
+    hidden_layers: int = option(3, least=1, changes="models")
 
     @property
     def averages(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.optimizers import optimizer
+from learners.options import option
 from learners.task import Message, Reveals, task
 from learners.training import batches, training_mode
 from learners.workspace import cross_entropy
@@ -53,30 +54,21 @@ class PFedMe(Algorithm):
         β.
     """
 
-    lam: float = 15.0
-    inner_steps: int = 5
-    eta: float | None = None
-    personal_lr: float | None = None
-    beta: float = 1.0
+    lam: float = option(15.0, least=0, changes="models")
+    inner_steps: int = option(5, least=1, changes="models")
+    eta: float | None = option(
+        None, least=0, unset="the run's learning rate, at most 1/λ", changes="models"
+    )
+    personal_lr: float | None = option(None, above=0, unset="1 / (λ + 1/lr)", changes="models")
+    beta: float = option(1.0, above=0, changes="models")
 
     def __post_init__(self) -> None:
-        if not self.lam >= 0:
-            raise InvalidInputError(f"lam of pfedme must be 0 or more, not {self.lam}")
-        if self.inner_steps < 1:
+        super().__post_init__()
+        if self.eta is not None and self.eta * self.lam > 1:
             raise InvalidInputError(
-                f"inner_steps of pfedme must be 1 or more, not {self.inner_steps}"
+                f"eta of pfedme must be from 0 to 1/lam = {1 / self.lam:g}, where the global model"
+                f" goes all the way to the personal one, not {self.eta}"
             )
-        if self.eta is not None and not 0 <= self.eta * self.lam <= 1:
-            raise InvalidInputError(
-                f"eta of pfedme is {self.eta}: eta·lam must be at least 0 and at most 1, where the"
-                " global model goes all the way to the personal one"
-            )
-        if self.personal_lr is not None and not self.personal_lr > 0:
-            raise InvalidInputError(
-                f"personal_lr of pfedme must be positive, not {self.personal_lr}"
-            )
-        if not self.beta > 0:
-            raise InvalidInputError(f"beta of pfedme must be positive, not {self.beta}")
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 import coalitions
-from coalitions.errors import InvalidInputError
 from coalitions.estimator import Estimator
 from coalitions.estimators.permutation import Permutation
 from coalitions.game import FloatVector, IntVector
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.ground_truth import label_overlap
+from learners.options import option
 from learners.parameters import Cut
 from learners.privacy import as_published
 from learners.task import Message, Reveals, task
@@ -101,32 +101,28 @@ class PFedSV(Algorithm):
         (Fig. 4): then only the weights are left to the method.
     """
 
-    k: int = 5
-    dynamic: bool = True
-    order: Order = "scan"
-    explore: float = 0.0
-    alpha: float = 0.5
-    shared_extractor: bool = False
-    classifier: Cut = "head"
-    utility: Literal["accuracy", "loss"] = "accuracy"
-    method: str = "auto"
-    permutations: int = 3
-    self_distance: SelfDistance = "nearest"
-    collaboration: Literal["multiwise", "pairwise"] = "multiwise"
-    told: bool = False
-
-    def __post_init__(self) -> None:
-        if self.k < 0:
-            raise InvalidInputError(f"k of pfedsv must be 0 or more, not {self.k}")
-        if self.permutations < 1:
-            raise InvalidInputError(
-                f"permutations of pfedsv must be 1 or more, not {self.permutations}"
-            )
-        for name in ("alpha", "explore"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidInputError(
-                    f"{name} of pfedsv must be from 0 to 1, not {getattr(self, name)}"
-                )
+    k: int = option(5, least=0, needs={"told": False}, changes="traffic")
+    dynamic: bool = option(True, needs={"told": False}, changes="traffic")
+    order: Order = option("scan", needs={"told": False}, changes="relevance")
+    explore: float = option(
+        0.0, least=0, most=1, needs={"told": False, "dynamic": True}, changes="traffic"
+    )
+    alpha: float = option(0.5, least=0, most=1, changes="relevance")
+    shared_extractor: bool = option(False, changes="traffic")
+    classifier: Cut = option("head", needs={"shared_extractor": True}, changes="traffic")
+    utility: Literal["accuracy", "loss"] = option("accuracy", changes="relevance")
+    method: str = option(
+        "auto", names="estimators", needs={"collaboration": "multiwise"}, changes="relevance"
+    )
+    permutations: int = option(
+        3,
+        least=1,
+        needs={"method": ("auto", "permutation"), "collaboration": "multiwise"},
+        changes="relevance",
+    )
+    self_distance: SelfDistance = option("nearest", changes="models")
+    collaboration: Literal["multiwise", "pairwise"] = option("multiwise", changes="relevance")
+    told: bool = option(False, changes="traffic")
 
     @property
     def averages(self) -> bool:

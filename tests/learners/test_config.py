@@ -50,7 +50,10 @@ def test_toml_comes_back_the_same(partition, clients, lr, share, poison, options
         ({"lr": float("inf")}, "lr must be a positive number"),
         ({"participation": 1.5}, "above 0 and at most 1"),
         ({"optimizer": "adma"}, "did you mean 'adam'"),
-        ({"momentum": 0.9, "optimizer": "adam"}, "momentum goes with the optimizer sgd"),
+        (
+            {"momentum": 0.9, "optimizer": "adam"},
+            "momentum has no effect unless optimizer is sgd; it is adam",
+        ),
         ({"validation_share": 1.0}, "below 1"),
         ({"options": 3}, "setting 'options' must be a table, not 3"),
         ({"poison": [1]}, "setting 'poison' must be text, not 1"),

@@ -1,0 +1,418 @@
+"""Options as a table: type, default, range, meaning, and what each one changes.
+
+The settings of a run and the options of a method are fields of dataclasses. A field says by
+`option` what it may be and what it changes; its class's docstring says what it means. Flags, the
+check of values, the reference (docs/options.md) and the test that no option does nothing are all
+made from this one table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from coalitions.errors import InvalidInputError
+
+T = TypeVar("T")
+
+OBSERVABLES = {
+    "models": "the clients' models: `models/`",
+    "data": "what clients have: `clients.json`",
+    "scores": "test accuracies and losses: `metrics.jsonl`",
+    "rounds": "the number of lines of `metrics.jsonl`",
+    "participants": "`participants` in `metrics.jsonl`",
+    "evaluations": "which lines of `metrics.jsonl` have accuracies",
+    "traffic": "`communication` in `result.json`",
+    "relevance": "who is relevant to whom: `relevance.npy`",
+    "structure": "the coalitions: `structures.jsonl`",
+    "solver": "`structure_solver` in `metrics.jsonl`",
+    "proof": "`structure_optimal` in `metrics.jsonl`",
+    "epsilon": "`epsilon` in `result.json`",
+    "place": "where it was computed: `environment.json`",
+    "checkpoints": "which rounds leave a checkpoint: `checkpoints/`",
+    "names": "which names are known",
+}
+"""What an option can change, and where that is seen."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers an option can be.
+
+    Examples
+    --------
+    >>> str(Range(least=1)), str(Range(above=0, most=1)), 2 in Range(above=0, most=1)
+    ('1 or more', 'above 0 and at most 1', False)
+    """
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+            and not math.isnan(value)
+            # An infinite number is within no range that is closed to one side only.
+            and (math.isfinite(value) or self == Range())
+        )
+
+    def __str__(self) -> str:
+        if self.most is None and self.below is None:
+            if self.least is not None:
+                return f"{self.least:g} or more"
+            return "any number" if self.above is None else f"above {self.above:g}"
+        if self.least is not None and self.most is not None:
+            return f"from {self.least:g} to {self.most:g}"
+        low = f"at least {self.least:g}" if self.least is not None else f"above {self.above:g}"
+        high = f"at most {self.most:g}" if self.most is not None else f"below {self.below:g}"
+        return f"{low} and {high}"
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a field says about its option beyond its type and default."""
+
+    changes: str
+    range: Range | None = None
+    needs: Mapping[str, object] = field(default_factory=dict)
+    names: str | None = None
+    group: str = ""
+    unset: str = ""
+
+
+def option(
+    default: object,
+    *,
+    changes: str,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    needs: Mapping[str, object] | None = None,
+    names: str | None = None,
+    group: str = "",
+    unset: str = "",
+) -> Any:  # noqa: ANN401 (a default of any type, as of dataclasses.field)
+    """Return a dataclass field that is an option.
+
+    Parameters
+    ----------
+    default
+        Its default.
+    changes
+        What it changes: a key of `OBSERVABLES`.
+    least, above, most, below
+        Its range, if it is a number.
+    needs
+        What other options must be for this one to have a say: a value, or a tuple of values.
+    names
+        The command that lists what it can be, if that is a name: ``algorithms``, ``datasets`` …
+    group
+        Heading it is listed under.
+    unset
+        What happens if it is None, in a few words.
+    """
+    assert changes in OBSERVABLES, changes
+    limits = (least, above, most, below)
+    range_ = None if limits == (None,) * 4 else Range(*limits)
+    facts = _Facts(changes, range_, needs or {}, names, group, unset)
+    return field(default=default, metadata={"option": facts})
+
+
+@dataclass(frozen=True)
+class Option:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name
+        Its name in TOML, and with dashes as a flag.
+    hint
+        Its type.
+    default
+        Its default, None if it may be left open.
+    range, choices
+        The numbers, or the values, that it can be; None if that is not limited.
+    help
+        What it means.
+    changes, needs, names, group, unset
+        See `option`.
+    """
+
+    name: str
+    hint: Any
+    default: Any
+    range: Range | None
+    choices: tuple[Any, ...] | None
+    help: str
+    changes: str | None
+    needs: Mapping[str, object]
+    names: str | None
+    group: str
+    unset: str
+
+    @property
+    def kind(self) -> str:
+        """Its type in words."""
+        if self.choices is not None:
+            return "one of " + ", ".join(map(str, self.choices))
+        return spoken(self.hint)
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its help."""
+        return re.split(r"(?<=[a-z\d)”]\.) ", self.help)[0]
+
+    def document(self) -> dict[str, Any]:
+        """Return the row as plain values."""
+        return {
+            "type": spoken(self.hint),
+            "default": list(self.default) if isinstance(self.default, tuple) else self.default,
+            "range": None if self.range is None else str(self.range),
+            "choices": None if self.choices is None else list(self.choices),
+            "needs": {key: list(_any_of(value)) for key, value in self.needs.items()},
+            "changes": self.changes,
+            "help": self.help,
+        }
+
+
+def options_of(kind: type) -> list[Option]:
+    """Return the options of a dataclass, in order; fields that are tables are none."""
+    return list(_options(kind))
+
+
+def _options(kind: type) -> Iterator[Option]:
+    hints, texts = typing.get_type_hints(kind), described(kind)
+    for each in fields(kind):
+        hint = hints[each.name]
+        bare = _without_none(hint)
+        if _is_table(bare):
+            continue
+        facts = each.metadata.get("option", _Facts(""))
+        yield Option(
+            name=each.name,
+            hint=hint,
+            default=None if each.default is MISSING else each.default,
+            range=facts.range,
+            choices=typing.get_args(bare) if typing.get_origin(bare) is Literal else None,
+            help=texts.get(each.name, ""),
+            changes=facts.changes or None,
+            needs=facts.needs,
+            names=facts.names,
+            group=facts.group,
+            unset=facts.unset,
+        )
+
+
+def check_options(instance: object, of: str = "") -> None:
+    """Refuse a value outside its range, and one that the other options leave without effect.
+
+    Parameters
+    ----------
+    instance
+        A dataclass with options.
+    of
+        What follows the option's name in a message, such as `` of fedprox``.
+    """
+    for each in fields(instance):  # type: ignore[arg-type]
+        facts, value = each.metadata.get("option"), getattr(instance, each.name)
+        if facts is None or value is None:
+            continue
+        if facts.range is not None and value not in facts.range:
+            raise InvalidInputError(
+                f"{each.name}{of} must be {_demanded(facts.range)}, not {value}"
+            )
+        if isinstance(value, float) and math.isnan(value):
+            raise InvalidInputError(f"{each.name}{of} must be a number, not {value}")
+        if value == each.default:
+            continue
+        for name, wanted in facts.needs.items():
+            if getattr(instance, name) not in _any_of(wanted):
+                raise InvalidInputError(
+                    f"{each.name}{of} has no effect unless {name} is"
+                    f" {' or '.join(map(_written, _any_of(wanted)))};"
+                    f" it is {_written(getattr(instance, name))}"
+                )
+
+
+def _demanded(range: Range) -> str:
+    """Return a range as messages put it."""
+    return "a positive number" if range == Range(above=0) else str(range)
+
+
+def _any_of(wanted: object) -> tuple[object, ...]:
+    return wanted if isinstance(wanted, tuple) else (wanted,)
+
+
+def _written(value: object) -> str:
+    """Return a value as one types it after --set."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
+    """Return an instance of a dataclass from plain values, each checked against its annotation.
+
+    Text is read as the field's type, so that values can come from the command line as they are.
+
+    Parameters
+    ----------
+    kind
+        The dataclass.
+    values
+        Values by the names of its fields.
+    noun
+        What a field is called in messages.
+    """
+    known: dict[str, Field[Any]] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(kind)
+    arguments = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            there = f"there are: {', '.join(known)}" if known else "it has none"
+            raise InvalidInputError(f"there is no {noun} {key!r}; {hint}{there}")
+        arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
+    missing = [
+        name
+        for name, each in known.items()
+        if name not in arguments and each.default is MISSING and each.default_factory is MISSING
+    ]
+    if missing:
+        raise InvalidInputError(f"{noun} {missing[0]!r} is not given, and it has no default")
+    return kind(**arguments)
+
+
+def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a type hint, a value of it)
+    """Return `value` as the annotation `hint` wants it, or say what is wrong with it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None or (value == "none" and type(None) in arguments):
+            if type(None) in arguments:
+                return None
+        else:
+            (hint,) = (each for each in arguments if each is not type(None))
+            return converted(value, hint, what)
+    elif origin is Literal:
+        if value in arguments:
+            return value
+        close = difflib.get_close_matches(str(value), map(str, arguments), n=1)
+        hint_text = f"did you mean {close[0]!r}? " if close else ""
+        raise InvalidInputError(
+            f"{what} is {value!r}; {hint_text}it can be: {', '.join(map(str, arguments))}"
+        )
+    elif origin is tuple:
+        if isinstance(value, str):
+            value = [value]
+        if isinstance(value, Sequence):
+            return tuple(converted(each, arguments[0], what) for each in value)
+    elif _is_table(hint):
+        if isinstance(value, Mapping):
+            return dict(value)
+    elif hint is bool:
+        truth = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in truth:
+            return truth[value.lower()]
+    elif hint in (int, float):
+        if isinstance(value, str):
+            try:
+                return hint(value)
+            except ValueError:
+                pass
+        elif isinstance(value, hint) and not isinstance(value, bool):
+            return value
+        elif hint is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+    elif hint is str and isinstance(value, (str, Path)):
+        return str(value)
+    raise InvalidInputError(f"{what} must be {spoken(hint, article=True)}, not {value!r}")
+
+
+def spoken(hint: Any, *, article: bool = False) -> str:  # noqa: ANN401 (a type hint)
+    """Return a type in words."""
+    names = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+    hint = _without_none(hint)
+    if typing.get_origin(hint) is Literal:
+        return "text"
+    if typing.get_origin(hint) is tuple:
+        words = f"list of {spoken(typing.get_args(hint)[0])}"
+    else:
+        words = names.get(hint, "table")
+    return f"a {words}" if article and hint not in (bool, str) else words
+
+
+def _without_none(hint: Any) -> Any:  # noqa: ANN401 (a type hint)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (each for each in typing.get_args(hint) if each is not type(None))
+    return hint
+
+
+def _is_table(hint: Any) -> bool:  # noqa: ANN401 (a type hint)
+    origin = typing.get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def described(kind: type) -> dict[str, str]:
+    """Return what a class's docstring says about its fields, by name, without mark-up.
+
+    The sections Parameters and Attributes are read, numpy style; an entry may have several names.
+    """
+    texts: dict[str, str] = {}
+    lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
+    heading, names = "", []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if following and set(following) == {"-"}:
+            heading, names = line.strip(), []
+        elif heading in ("Parameters", "Attributes") and set(line) != {"-"}:
+            if line and not line.startswith(" "):
+                names = [name.strip() for name in line.split(",")]
+                texts |= dict.fromkeys(names, "")
+            for name in names if line.startswith(" ") else ():
+                texts[name] = f"{texts[name]} {line.strip()}".strip()
+    return {name: plain(text) for name, text in texts.items()}
+
+
+_GREEK = dict(
+    alpha="α", beta="β", gamma="γ", delta="δ", epsilon="ε", lam="λ", eta="η", theta="θ", xi="ξ",
+    sigma="σ", tau="τ", phi="φ", varphi="φ", psi="ψ", sqrt="√", ne="≠",
+)  # fmt: skip
+_GREEK["lambda"] = _GREEK.pop("lam")
+
+
+def plain(text: str) -> str:
+    r"""Return a docstring's text without mark-up: no roles and citations, formulas as letters.
+
+    Examples
+    --------
+    >>> plain(r"``fo``: the step :math:`1 / (\lambda + 1/\text{lr})` of `lr` [Wu2024]_.")
+    'fo: the step 1 / (λ + 1/lr) of lr.'
+    """
+
+    def formula(match: re.Match[str]) -> str:
+        letters = re.sub(r"\\text\{(\w+)\}", r"\1", match[1])
+        letters = re.sub(r"\\([a-z]+)", lambda name: _GREEK.get(name[1], name[1]), letters)
+        return re.sub(r"[{}\\]", "", letters)
+
+    text = re.sub(r":math:`([^`]*)`", formula, text)
+    text = re.sub(r"``?([^`]*)``?", r"\1", text)
+    return re.sub(r" \[\w+\]_", "", text)
