@@ -15,6 +15,26 @@ UNDECIDED, INSIDE, OUTSIDE = 0, 1, 2
 
 
 @njit(cache=True)
+def _tell_friends(
+    start: IntVector,
+    neighbour: IntVector,
+    weight: FloatVector,
+    player: int,
+    decision: int,
+    sign: float,
+    inside: FloatVector,
+    hope: FloatVector,
+) -> None:
+    """Count a player as decided for all neighbours (sign 1), or as undecided again (sign −1)."""
+    for e in range(start[player], start[player + 1]):
+        k = neighbour[e]
+        if weight[e] > 0:
+            hope[k] -= sign * weight[e]
+        if decision == INSIDE:
+            inside[k] += sign * weight[e]
+
+
+@njit(cache=True)
 def blocking_coalition(
     start: IntVector,
     neighbour: IntVector,
@@ -66,12 +86,7 @@ def blocking_coalition(
             second[depth] = branch == OUTSIDE
             depth += 1
             state[candidate] = branch
-            for e in range(start[candidate], start[candidate + 1]):
-                k = neighbour[e]
-                if weight[e] > 0:
-                    hope[k] -= weight[e]
-                if branch == INSIDE:
-                    inside[k] += weight[e]
+            _tell_friends(start, neighbour, weight, candidate, branch, 1.0, inside, hope)
             if branch == INSIDE:
                 member[n_members] = candidate
                 n_members += 1
@@ -110,12 +125,7 @@ def blocking_coalition(
                 last = taken[depth]
                 if state[last] == INSIDE:
                     n_members -= 1
-                for e in range(start[last], start[last + 1]):
-                    k = neighbour[e]
-                    if weight[e] > 0:
-                        hope[k] += weight[e]
-                    if state[last] == INSIDE:
-                        inside[k] -= weight[e]
+                _tell_friends(start, neighbour, weight, last, state[last], -1.0, inside, hope)
                 state[last] = UNDECIDED
                 if not second[depth] and depth > 0:
                     candidate = last
@@ -179,12 +189,7 @@ def gaining_coalition(
                 last = taken[depth]
                 if state[last] == INSIDE:
                     gain -= inside[last] - payoff[last]
-                for e in range(start[last], start[last + 1]):
-                    k = neighbour[e]
-                    if weight[e] > 0:
-                        hope[k] += weight[e]
-                    if state[last] == INSIDE:
-                        inside[k] -= weight[e]
+                _tell_friends(start, neighbour, weight, last, state[last], -1.0, inside, hope)
                 state[last] = UNDECIDED
                 if not second[depth]:
                     candidate = last
@@ -198,9 +203,4 @@ def gaining_coalition(
         state[candidate] = branch
         if branch == INSIDE:
             gain += inside[candidate] - payoff[candidate]
-        for e in range(start[candidate], start[candidate + 1]):
-            k = neighbour[e]
-            if weight[e] > 0:
-                hope[k] -= weight[e]
-            if branch == INSIDE:
-                inside[k] += weight[e]
+        _tell_friends(start, neighbour, weight, candidate, branch, 1.0, inside, hope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
 from coalitions.errors import BudgetError
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector
 
@@ -18,6 +19,7 @@ def fair_coalitions(budget: int, n_players: int, rng: np.random.Generator) -> Bo
     return rng.permuted(column.repeat(n_players, axis=1), axis=0)
 
 
+@one_blas_thread()
 def least_squares(design: FloatMatrix, values: FloatVector) -> tuple[FloatVector, FloatVector, int]:
     """Return the coefficients of the best fit, their standard errors and degrees of freedom.
 

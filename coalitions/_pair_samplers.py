@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions._coins import fair_coalitions, least_squares
+from coalitions._one_thread import one_blas_thread
 from coalitions.errors import BudgetError
 from coalitions.estimator import Sampled
 from coalitions.evaluator import Evaluator
@@ -44,10 +45,22 @@ def stratified(game: Evaluator, rng: np.random.Generator) -> Sampled:
     are enough evaluations, every pair, whose own interactions are known. Small and large sizes
     are evaluated completely where they are few.
     """
-    n = game.n_players
-    samples = _by_size(n, game.budget, rng)
+    samples = _by_size(game.n_players, game.budget, rng)
     members = np.concatenate([sample.coalitions for sample in samples])
-    values = game(members)
+    return _by_strata(samples, members, game(members))
+
+
+class SizeSample(NamedTuple):
+    """Coalitions of one size, and whether they are all of them."""
+
+    coalitions: BoolMatrix
+    complete: bool
+
+
+@one_blas_thread()
+def _by_strata(samples: list[SizeSample], members: BoolMatrix, values: FloatVector) -> Sampled:
+    """Return what the values of all samples together say of every pair."""
+    n = members.shape[1]
     design = _model(members)
     # Sizes, players and pairs overlap (all three can say "two more"); any best fit will do.
     lengths, axes = np.linalg.eigh(design.T @ design)
@@ -76,13 +89,6 @@ def stratified(game: Evaluator, rng: np.random.Generator) -> Sampled:
             share = (size >= 2) * both_share + (size <= n - 2) * none_share
             variance += noise * (share + one_share + one_share.T) / (n - 1) ** 2
     return Sampled(mean, np.sqrt(variance), freedom)
-
-
-class SizeSample(NamedTuple):
-    """Coalitions of one size, and whether they are all of them."""
-
-    coalitions: BoolMatrix
-    complete: bool
 
 
 def _by_size(n_players: int, budget: int, rng: np.random.Generator) -> list[SizeSample]:
@@ -186,9 +192,10 @@ def maximum_sample_reuse(game: Evaluator, rng: np.random.Generator) -> Sampled:
     centred = values - values.mean()
     signs = np.where(coalitions, 1.0, -1.0)
     m = len(values)
-    mean = 4 * (signs.T * centred) @ signs / m
+    with one_blas_thread():
+        mean = 4 * (signs.T * centred) @ signs / m
     # (4 ε_i ε_j v)² does not depend on the pair: only the mean that is subtracted does.
-    square = 16 * float(centred @ centred) / m
+    square = 16 * float((centred**2).sum()) / m
     stderr = np.sqrt(np.maximum(0.0, square - mean**2) / (m - 1))
     return Sampled(mean, stderr, m - 1)
 

@@ -8,6 +8,7 @@ from math import factorial
 
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, table_of
@@ -65,7 +66,8 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
         border = coalitions_of_masks(borders, game.n_players)
         values = evaluate(game, members) - empty
         c, b = members.sum(axis=1), border.sum(axis=1)
-        total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
+        with one_blas_thread():
+            total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
     return total
 
 

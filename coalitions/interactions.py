@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
 from coalitions._pair_samplers import (
     FITTED_PLAYERS,
     chains,
@@ -146,7 +147,8 @@ def interaction(
     values = evaluator(np.concatenate([rows for rows, _ in batches]))
     means, errors, start = [], [], 0
     for rows, signs in batches:
-        part = values[start : start + len(rows)].reshape(n_draws, -1) @ signs
+        with one_blas_thread():
+            part = values[start : start + len(rows)].reshape(n_draws, -1) @ signs
         means.append(part.mean())
         errors.append(part.std(ddof=1) / np.sqrt(n_draws))
         start += len(rows)
@@ -256,7 +258,7 @@ def pairs_of_table(table: FloatVector, index: Index) -> FloatMatrix:
     values = table - table[0]
     single = sums_with_player((one + none)[sizes] * values)
     pairs = sums_with_pair((both + 2 * one + none)[sizes] * values)
-    result: FloatMatrix = pairs - single[:, None] - single[None, :] + none[sizes] @ values
+    result: FloatMatrix = pairs - single[:, None] - single[None, :] + (none[sizes] * values).sum()
     np.fill_diagonal(result, 0.0)
     return result
 

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from coalitions._excess_program import first_rows, minimise_excess
+from coalitions._one_thread import one_blas_thread
 from coalitions._subsets import member_sums
 from coalitions.core import members, scale_of, zero_normalised_table
 from coalitions.errors import InfeasibleError, InvalidInputError
@@ -257,6 +258,7 @@ def _rows_of(stage: Stage, n_players: int) -> FloatMatrix:
     return rows
 
 
+@one_blas_thread()
 def _null_space(rows: FloatMatrix) -> FloatMatrix:
     """Return an orthonormal basis [n, n − rank] of the directions orthogonal to all rows."""
     _, lengths, directions = np.linalg.svd(rows)
@@ -287,6 +289,7 @@ def _independent(
     return equations, totals
 
 
+@one_blas_thread()
 def _solve_tight(table: FloatVector, stages: list[Stage]) -> tuple[FloatVector, FloatVector]:
     """Return the shares and levels from all tight equations at once.
 

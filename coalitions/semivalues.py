@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions._coins import fair_coalitions, least_squares
+from coalitions._one_thread import one_blas_thread
 from coalitions._subsets import coalition_sizes, sums_with_player
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
@@ -180,7 +181,7 @@ def semivalue_of_table(table: FloatVector, sizes: FloatVector) -> FloatVector:
     without, inside = np.append(p, 0.0), np.append(0.0, p)
     of = coalition_sizes(n)
     values = table - table[0]  # a constant cancels; rounding is relative to what remains
-    constant = float(without[of] @ values)
+    constant = float((without[of] * values).sum())
     return sums_with_player((without + inside)[of] * values) - constant
 
 
@@ -231,10 +232,11 @@ def _maximum_sample_reuse(game: Game, budget: int, seed: int, reason: str) -> Es
     evaluator = Evaluator(game, budget)
     values = evaluator(coalitions)
     centred = values - values.mean()
-    inside = centred @ coalitions / half
-    outside = centred @ ~coalitions / half
     squares = centred**2
-    spread = (squares @ coalitions + squares @ ~coalitions) / half - inside**2 - outside**2
+    with one_blas_thread():
+        inside = centred @ coalitions / half
+        outside = centred @ ~coalitions / half
+        spread = (squares @ coalitions + squares @ ~coalitions) / half - inside**2 - outside**2
     # Both halves have sample variances with half − 1 in the denominator.
     stderr = np.sqrt(np.maximum(0.0, spread) / (half - 1))
     return Estimate(

@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
 from coalitions._subsets import coalition_sizes
 from coalitions.enumeration import ROWS_PER_CALL, all_coalitions, value_table
 from coalitions.errors import InvalidInputError
@@ -139,5 +140,6 @@ def _inner_table(
         rows = np.repeat(others[None], len(chunk), axis=0)
         rows[:, :, list(block)] = chunk[:, None, :]
         values = evaluate(game, rows.reshape(-1, others.shape[1]))
-        table[start : start + step] = values.reshape(len(chunk), len(others)) @ chance
+        with one_blas_thread():
+            table[start : start + step] = values.reshape(len(chunk), len(others)) @ chance
     return table

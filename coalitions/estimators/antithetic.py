@@ -11,11 +11,11 @@ from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.sampling.paths import (
     affordable_paths,
+    compiled_paths,
     marginals,
     mean_and_error,
     path_cost,
     random_orders,
-    seeds_of,
 )
 
 
@@ -41,22 +41,8 @@ class Antithetic(Estimator):
         """Return mean and standard error of the pairs' mean marginal contributions."""
         n = game.n_players
         n_pairs = affordable_paths(n, game.budget) // 2
-        kernel = game.kernel
-        if kernel is not None:
-            from coalitions.sampling.kernels import compiled_add, path_moments
-
-            mean, squares, distinct = path_moments(
-                compiled_add(kernel),
-                kernel.start,
-                kernel.parameters,
-                kernel.empty,
-                n,
-                n_pairs,
-                True,
-                seeds_of(seed, 1)[0],
-            )
-            error = np.sqrt(squares / (n_pairs - 1) / n_pairs)
-            return Sampled(mean, error, n_pairs - 1, distinct)
+        if game.kernel is not None:
+            return compiled_paths(game.kernel, n, n_pairs, antithetic=True, seed=seed)
         orders = random_orders(n, n_pairs, np.random.default_rng(seed))
         both = np.stack([orders, orders[:, ::-1]], axis=1).reshape(2 * n_pairs, n)
         pairs = marginals(game, both).reshape(n_pairs, 2, n).mean(axis=1)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from coalitions._subsets import coalition_sizes, sums_with_player
 from coalitions.estimator import AXIOMS, ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import FloatVector, Kernel, closed_form_of, table_of
@@ -70,7 +71,7 @@ def exact_of_table(table: FloatVector) -> FloatVector:
     n = len(table).bit_length() - 1
     weights = membership_weights(n)
     if n <= NUMPY_PLAYERS:
-        sums = _membership_sums(table, n, weights)
+        sums = sums_with_player(weights[coalition_sizes(n)] * (table - table[0]))
     else:
         from coalitions.sampling.fold import membership_sums_of_table
 
@@ -97,17 +98,3 @@ def _settled(sums: FloatVector, total: float) -> FloatVector:
     """Return the sums shifted by the one constant that makes them efficient."""
     values: FloatVector = sums - sums.mean() + total / len(sums)
     return values
-
-
-def _membership_sums(table: FloatVector, n_players: int, weights: FloatVector) -> FloatVector:
-    """Return the weighted sums over the coalitions that have player i, for each i."""
-    size = np.zeros(1, np.intp)
-    for _ in range(n_players):
-        size = np.concatenate([size, size + 1])
-    left = weights[size] * (table - table[0])
-    sums = np.empty(n_players)
-    for player in range(n_players - 1, -1, -1):
-        half = 1 << player
-        sums[player] = left[half:].sum()
-        left = left[:half] + left[half:]
-    return sums

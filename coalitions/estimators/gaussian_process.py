@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions._one_thread import one_blas_thread
 from coalitions.errors import InvalidInputError
 from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
@@ -78,6 +79,8 @@ class GaussianProcess(Estimator):
 
     def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
         """Return mean and standard deviation of the posterior."""
+        import scipy.linalg  # noqa: F401 (before its threads are limited)
+
         n = game.n_players
         empty, grand = game.ends
         rows = random_pairs(n, min((game.budget - 2) // 2, self.max_pairs), seed)
@@ -91,8 +94,9 @@ class GaussianProcess(Estimator):
         complete = len(rows) == most_pairs(n)  # then every value is known, and there is no noise
         chosen = np.random.default_rng(seed).permutation(len(rows))[: self.tuning_pairs] + 1
         chosen = np.concatenate([[0], np.sort(chosen)])
-        parameters = _fitted(_Data(signs[chosen], data.odd[chosen]), complete)
-        mean, deviation = _posterior(parameters, data)
+        with one_blas_thread():
+            parameters = _fitted(_Data(signs[chosen], data.odd[chosen]), complete)
+            mean, deviation = _posterior(parameters, data)
         # The fit may miss v(N) − v(∅) by a hair (the jitter); efficiency settles it.
         mean += (2 * data.odd[0] - mean.sum()) / n
         return Sampled(mean * scale, deviation * scale, len(odd))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.estimator import ESTIMATORS, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatVector
-from coalitions.sampling.regression import additive_fit
+from coalitions.sampling.regression import RegressionEstimator, additive_fit
 from coalitions.sampling.subsets import BLOCK
 
 DRAWS_PER_PAIR = 20
@@ -19,7 +18,7 @@ DRAWS_PER_PAIR = 20
 
 @ESTIMATORS.register("kernel")
 @dataclass(frozen=True)
-class KernelShap(Estimator):
+class KernelShap(RegressionEstimator):
     r"""KernelSHAP with paired sampling [Lundberg2017]_ [Covert2021]_.
 
     Coalitions are drawn independently with probability
@@ -27,14 +26,6 @@ class KernelShap(Estimator):
     values are the additive game that fits them best and is efficient. A pair drawn again costs
     nothing and counts again.
     """
-
-    unbiased: ClassVar[bool] = False
-    axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "linearity"})
-    stderr_means: ClassVar[str] = "sandwich estimate of least squares, right for large budgets"
-
-    def minimum_budget(self, n_players: int) -> int:
-        """Return both ends and n pairs, or all coalitions if that is less."""
-        return min(2 + 2 * n_players, 1 << n_players)
 
     def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
         """Return the constrained least-squares fit and its standard errors."""

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.estimator import ESTIMATORS, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.sampling.pairs import random_pairs
-from coalitions.sampling.regression import additive_fit
+from coalitions.sampling.regression import RegressionEstimator, additive_fit
 from coalitions.sampling.subsets import n_subsets
 
 
 @ESTIMATORS.register("leverage")
 @dataclass(frozen=True)
-class LeverageShap(Estimator):
+class LeverageShap(RegressionEstimator):
     r"""Leverage-score sampling for the Shapley regression [Musco2025]_.
 
     The leverage score of a coalition is proportional to :math:`\binom{n}{|S|}^{-1}`, so every size
     gets the same number of coalitions. They are drawn without replacement and in pairs, and the
     fit weighs each by its kernel weight over its chance to be drawn. With all pairs it is exact.
     """
-
-    unbiased: ClassVar[bool] = False
-    axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "linearity"})
-    stderr_means: ClassVar[str] = "sandwich estimate of least squares, right for large budgets"
-
-    def minimum_budget(self, n_players: int) -> int:
-        """Return both ends and n pairs, or all coalitions if that is less."""
-        return min(2 + 2 * n_players, 1 << n_players)
 
     def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
         """Return the constrained least-squares fit and its standard errors."""

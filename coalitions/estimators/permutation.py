@@ -12,11 +12,11 @@ from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.sampling.paths import (
     affordable_paths,
+    compiled_paths,
     marginals,
     mean_and_error,
     path_cost,
     random_orders,
-    seeds_of,
 )
 
 
@@ -57,21 +57,7 @@ class Permutation(Estimator):
         """Return mean and standard error of the marginal contributions."""
         n = game.n_players
         n_paths = self.permutations or affordable_paths(n, game.budget)
-        kernel = game.kernel
-        if kernel is not None:
-            from coalitions.sampling.kernels import compiled_add, path_moments
-
-            mean, squares, distinct = path_moments(
-                compiled_add(kernel),
-                kernel.start,
-                kernel.parameters,
-                kernel.empty,
-                n,
-                n_paths,
-                False,
-                seeds_of(seed, 1)[0],
-            )
-            error = np.sqrt(squares / (n_paths - 1) / n_paths)
-            return Sampled(mean, error, n_paths - 1, distinct)
+        if game.kernel is not None:
+            return compiled_paths(game.kernel, n, n_paths, antithetic=False, seed=seed)
         orders = random_orders(n, n_paths, np.random.default_rng(seed))
         return Sampled(*mean_and_error(marginals(game, orders)), n_paths - 1)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
 from coalitions.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatVector, IntVector
@@ -143,6 +144,7 @@ def _stride(n: int) -> int:
     return stride
 
 
+@one_blas_thread()
 def _strata(values: FloatVector, counts: BoolMatrix, spread: float) -> tuple[FloatVector, ...]:
     """Return the mean of each player's stratum and the variance of that mean.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions._one_thread import one_blas_thread
 from coalitions.game import FloatVector, Kernel, as_coalitions
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 
@@ -16,6 +17,9 @@ DENSE_PLAYERS = 400
 
 CELLS_PER_CHUNK = 1 << 22
 """Rows are multiplied in chunks of at most this many cells, so that memory stays flat."""
+
+TILE = 16
+"""Matrix products compute this many rows at a time, or a divisor of it."""
 
 
 class InducedSubgraphGame:
@@ -59,10 +63,15 @@ class InducedSubgraphGame:
         rows = as_coalitions(coalitions, self.n_players)
         weights = self._upper_triangle()
         values = np.empty(len(rows))
-        chunk = max(1, CELLS_PER_CHUNK // max(1, self.n_players))
+        chunk = max(1, CELLS_PER_CHUNK // max(1, self.n_players) // TILE) * TILE
         for start in range(0, len(rows), chunk):
-            members = rows[start : start + chunk].astype(np.float64)
-            values[start : start + chunk] = ((members @ weights) * members).sum(axis=1)
+            part = rows[start : start + chunk]
+            # Matrix products round the rows that fill no tile differently: complete the last one.
+            members = np.zeros((-(-len(part) // TILE) * TILE, self.n_players))
+            members[: len(part)] = part
+            with one_blas_thread():
+                pulled = members @ weights
+            values[start : start + chunk] = (pulled * members).sum(axis=1)[: len(part)]
         return values
 
     def shapley_values(self) -> FloatVector:

@@ -88,14 +88,16 @@ class UnanimityGame:
         chunk = max(1, CELLS_PER_CHUNK // max(1, len(sizes)))
         for start in range(0, len(rows), chunk):
             inside = rows[start : start + chunk].astype(np.float32) @ groups
-            values[start : start + chunk] = (inside >= sizes) @ self.dividends
+            complete = (inside >= sizes).astype(np.float64)
+            # Not a matrix product: that adds a row's terms in an order that depends on the others.
+            values[start : start + chunk] = np.einsum("ij,j->i", complete, self.dividends)
         return values
 
     def shapley_values(self) -> FloatVector:
         """Return the Shapley values: each group shares its dividend equally."""
         sizes = self.groups.sum(axis=1)
         shares = np.divide(self.dividends, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
-        return np.asarray(shares @ self.groups, np.float64)
+        return np.asarray(np.where(self.groups, shares[:, None], 0.0).sum(axis=0), np.float64)
 
     @cached_property
     def kernel(self) -> Kernel:

@@ -54,7 +54,9 @@ class VotingGame:
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return 1 for each winning coalition and 0 for each losing one."""
         rows = as_coalitions(coalitions, self.n_players)
-        return (rows.astype(np.float64) @ self.weights >= self.quota).astype(np.float64)
+        # Not a matrix product: that adds a row's votes in an order that depends on the other rows.
+        votes: FloatVector = np.einsum("ij,j->i", rows.astype(np.float64), self.weights)
+        return (votes >= self.quota).astype(np.float64)
 
     @property
     def shapley_values(self) -> Callable[[], FloatVector] | None:

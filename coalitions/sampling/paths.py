@@ -7,8 +7,9 @@ from math import comb
 
 import numpy as np
 
+from coalitions.estimator import Sampled
 from coalitions.evaluator import Evaluator
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
+from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Kernel
 
 CELLS_PER_CALL = 1 << 26
 """Paths are evaluated together until their coalitions fill this many cells (64 MiB)."""
@@ -78,10 +79,28 @@ def mean_and_error(samples: FloatMatrix) -> tuple[FloatVector, FloatVector]:
     return mean, samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
 
 
-def seeds_of(seed: int, n_streams: int) -> IntVector:
-    """Return independent 63-bit seeds."""
-    words = np.random.SeedSequence(seed).generate_state(n_streams, np.uint64)
-    return (words >> np.uint64(1)).astype(np.int64)
+def compiled_paths(
+    kernel: Kernel, n_players: int, n_units: int, *, antithetic: bool, seed: int
+) -> Sampled:
+    """Return mean and standard error over random paths of a compiled game.
+
+    A unit is one path or, if `antithetic`, a path and its reverse; there are at least two.
+    """
+    from coalitions.sampling.kernels import compiled_add, path_moments
+
+    word = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    mean, squares, distinct = path_moments(
+        compiled_add(kernel),
+        kernel.start,
+        kernel.parameters,
+        kernel.empty,
+        n_players,
+        n_units,
+        antithetic,
+        word >> np.uint64(1),
+    )
+    error = np.sqrt(squares / (n_units - 1) / n_units)
+    return Sampled(mean, error, n_units - 1, distinct)
 
 
 def _chunks(n_orders: int, n_players: int) -> Iterator[slice]:

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from coalitions._one_thread import one_blas_thread
+from coalitions.estimator import Estimator
 from coalitions.game import BoolMatrix, FloatVector
 
 
+class RegressionEstimator(Estimator):
+    """What estimators share that fit an additive game to pairs of complements."""
+
+    unbiased: ClassVar[bool] = False
+    axioms: ClassVar[frozenset[str]] = frozenset({"efficiency", "linearity"})
+    stderr_means: ClassVar[str] = "sandwich estimate of least squares, right for large budgets"
+
+    def minimum_budget(self, n_players: int) -> int:
+        """Return both ends and n pairs, or all coalitions if that is less."""
+        return min(2 + 2 * n_players, 1 << n_players)
+
+
+@one_blas_thread()
 def additive_fit(
     rows: BoolMatrix, odd: FloatVector, weights: FloatVector, total: float, spread: FloatVector
 ) -> tuple[FloatVector, FloatVector]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -187,38 +186,6 @@ def test_compiled_sampling_counts_distinct_coalitions():
     result = shapley(AirportGame(np.ones(40)), "permutation", 2 + 39 * 20)
     # Twenty paths: only sizes 1, 2, 38 and 39 are small enough to meet again.
     assert 2 + 35 * 20 <= result.evaluations <= 2 + 39 * 20
-
-
-def test_threads_change_nothing():
-    program = (
-        "import numpy as np\n"
-        "from coalitions import UnanimityGame, FunctionGame, ESTIMATORS, shapley\n"
-        "game = UnanimityGame.random(12, 40, seed=1)\n"
-        "game = FunctionGame(UnanimityGame(12, map(np.flatnonzero, game.groups),"
-        " np.rint(game.dividends * 64) / 64), 12)\n"
-        "for name in ESTIMATORS.names():\n"
-        "    least = ESTIMATORS[name]().minimum_budget(12)\n"
-        "    print(name, *shapley(game, name, max(200, least)).values.tolist())\n"
-    )
-    outputs = []
-    for threads in ("1", "2"):
-        variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-        run = subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | dict.fromkeys(variables, threads),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.append(run.stdout.splitlines())
-    for one, other in zip(*outputs, strict=True):
-        name, *values = one.split()
-        if name in {"gaussian-process", "kernel", "leverage"}:
-            # The linear algebra library sums in another order: equal up to rounding.
-            others = np.array(other.split()[1:], float)
-            np.testing.assert_allclose(np.array(values, float), others, rtol=1e-9, atol=1e-9)
-        else:
-            assert one == other
 
 
 def test_import_is_light():
