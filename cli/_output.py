@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say what happens, line by line, on stderr.")
+]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the file, for standard input (`-`).")
@@ -51,6 +54,12 @@ Plugin = Annotated[
         help="Import a module of yours that registers solvers, algorithms, data sets …",
     ),
 ]
+
+
+def loudness(quiet: bool, verbose: bool) -> None:
+    """Refuse to be quiet and verbose at once."""
+    if quiet and verbose:
+        raise InvalidInputError("--quiet and --verbose contradict each other: give one")
 
 
 def stdout() -> Console:

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cli._output import Json, Quiet
-from cli.run import RoundLine, show
+from cli._output import Json, Quiet, Verbose, loudness
+from cli._round_progress import RoundProgress
+from cli.run import show
 
 
 def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run's folder.")],
     json_output: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Finish a run where it was interrupted; the numbers are those of an uninterrupted run.
 
@@ -23,9 +25,10 @@ def resume_command(
     from learners.experiment import resume
     from learners.folder import RunFolder
 
-    n_rounds = RunFolder.open(directory).config().rounds
-    with RoundLine(n_rounds, shown=not quiet) as line:
-        result = resume(directory, on_round=line.update)
+    loudness(quiet, verbose)
+    config = RunFolder.open(directory).config()
+    with RoundProgress(config, quiet=quiet, verbose=verbose) as progress:
+        result = resume(directory, on_round=progress.update)
     show(result, json_output)
 
 

@@ -10,96 +10,63 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import _run_options as flags
-from cli._output import Json, Plugin, Quiet, print_json, stderr, stdout
+from cli._output import Json, Plugin, Quiet, Verbose, loudness, print_json, stdout
+from cli._round_progress import RoundProgress
 
 if TYPE_CHECKING:
     from learners.experiment import Result
-    from learners.federation import Round
+    from learners.forecast import Forecast
 
 
+@flags.takes_settings()
 def run_command(
+    *,
     config: Annotated[
         Path | None, typer.Argument(help="Settings as TOML, such as a run's config.toml.")
     ] = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            help="Federated method; `coalitions algorithms` lists them. [default: fedavg]"
-        ),
-    ] = None,
-    dataset: flags.Dataset = None,
-    data_dir: flags.DataDir = None,
-    clients: flags.Clients = None,
-    partition: flags.Partition = None,
-    rounds: flags.Rounds = None,
-    participation: flags.Participation = None,
-    local_epochs: flags.LocalEpochs = None,
-    batch_size: flags.BatchSize = None,
-    lr: flags.Lr = None,
-    model: flags.Model = None,
-    train_size: flags.TrainSize = None,
-    seed: Annotated[int | None, typer.Option(help="Source of all randomness. [default: 0]")] = None,
-    device: flags.Device = None,
-    engine: flags.Engine = None,
-    workers: flags.Workers = None,
-    optimizer: flags.Optimizer = None,
-    momentum: flags.Momentum = None,
-    aggregation: flags.Aggregation = None,
-    noise: flags.Noise = None,
-    clip: flags.Clip = None,
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    dp: flags.Dp = None,
-    poison: flags.Poison = None,
+    given: Mapping[str, Any],
     option: flags.Set = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the run, which must not exist. [default: runs/NAME-N]"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the complete configuration, and what time, memory and traffic it would"
+            " take; train nothing, write nothing.",
+        ),
+    ] = False,
     json_output: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
     """Train a federation, and keep everything that came out in a folder.
 
+    `coalitions options` explains every setting, and the options that --set gives an algorithm.
+
     Example: coalitions run --algorithm fedprox --set mu=0.1 --dataset digits --out runs/first
     """
-    given = {
-        "algorithm": algorithm,
-        "dataset": dataset,
-        "data_dir": data_dir,
-        "clients": clients,
-        "partition": partition,
-        "rounds": rounds,
-        "participation": participation,
-        "local_epochs": local_epochs,
-        "batch_size": batch_size,
-        "lr": lr,
-        "model": model,
-        "train_size": train_size,
-        "seed": seed,
-        "device": device,
-        "engine": engine,
-        "workers": workers,
-        "optimizer": optimizer,
-        "momentum": momentum,
-        "aggregation": aggregation,
-        "noise": noise,
-        "clip": clip,
-        "epsilon": epsilon,
-        "delta": delta,
-        "dp": dp,
-        "poison": poison,
-    }
     from learners.config import RunConfig
 
+    loudness(quiet, verbose)
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
+    if dry_run:
+        from learners.folder import RunFolder
+        from learners.forecast import forecast
+
+        if out is not None:
+            RunFolder.check_free(out, force=force)
+        show_forecast(forecast(settings), json_output)
+        return
     folder = out or _free_folder(f"{settings.algorithm}-{settings.dataset}")
     from learners.experiment import run
 
-    with RoundLine(settings.rounds, shown=not quiet) as line:
-        result = run(settings, folder, force=force, on_round=line.update)
+    with RoundProgress(settings, quiet=quiet, verbose=verbose) as progress:
+        result = run(settings, folder, force=force, on_round=progress.update)
     show(result, json_output)
 
 
@@ -112,6 +79,16 @@ def show(result: Result, json_output: bool) -> None:
     console = stdout()
     for key, value in _summary(document).items():
         console.print(f"{key:<22}{value}", soft_wrap=True)
+
+
+def show_forecast(forecast: Forecast, json_output: bool) -> None:
+    """Print what a run would take: its configuration as TOML, the estimates as comments in it."""
+    if json_output:
+        print_json(forecast.document())
+        return
+    typer.echo(forecast.config.toml())
+    for line in forecast.sentences():
+        typer.echo(f"# {line}")
 
 
 def _summary(document: Mapping[str, Any]) -> dict[str, str]:
@@ -140,49 +117,6 @@ def _privacy(document: Mapping[str, Any]) -> dict[str, str]:
         f" {about['mode']} clipped to {about['clip']:g}",
         "it covers": about["covers"],
     }
-
-
-class RoundLine:
-    """A progress bar with round, accuracy, loss and time left, on a terminal only."""
-
-    def __init__(self, n_rounds: int, shown: bool) -> None:
-        self._n_rounds = n_rounds
-        self._bar: Any = None
-        console = stderr()
-        if shown and console.is_terminal:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self._bar = Progress(
-                TextColumn("round {task.completed}/{task.total}"),
-                BarColumn(),
-                TextColumn("{task.description}"),
-                TimeRemainingColumn(),
-                console=console,
-                transient=True,
-            )
-
-    def __enter__(self) -> RoundLine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def update(self, round: Round) -> None:
-        """Show where the run is."""
-        if self._bar is None:
-            return
-        if not self._bar.tasks:  # begun after the workers were forked: the bar has a thread
-            self._bar.add_task("", total=self._n_rounds)
-            self._bar.start()
-        words = []
-        if "mean_test_accuracy" in round.metrics:
-            words.append(f"accuracy {round.metrics['mean_test_accuracy']:.4f}")
-        if round.metrics["train_loss"] is not None:
-            words.append(f"loss {round.metrics['train_loss']:.4f}")
-        self._bar.update(
-            self._bar.tasks[0].id, completed=round.number, description="  ".join(words)
-        )
 
 
 def _free_folder(name: str) -> Path:

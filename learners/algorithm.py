@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from learners.client import Client
     from learners.federation import Federation
+    from learners.parameters import Layout
     from learners.task import Message
 
 State: TypeAlias = Mapping[str, Any]
@@ -99,6 +100,16 @@ class Algorithm:
     def passes(self, local_epochs: int) -> int:
         """Return how many times a client goes through its data in a round, to plan σ for an ε."""
         return local_epochs
+
+    def most_traffic(
+        self, layout: Layout, n_present: int, n_classes: int
+    ) -> tuple[int, int] | None:
+        """Return the most parameters that a client sends up and gets down in a round.
+
+        None if it is the same in every round from the second on and whatever clients learn, so
+        that a rehearsal tells it exactly.
+        """
+        return None
 
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Return why ε would be false in a mode, for a reason tasks do not declare; None if not."""

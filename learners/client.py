@@ -45,6 +45,17 @@ class LocalImages:
         same.labels = labels
         return same
 
+    def first(self, n: int) -> LocalImages:
+        """Return the first `n` pictures; they are shared, not copied."""
+        some = copy.copy(self)
+        some._pixels, some.labels = self._pixels[:n], self.labels[:n]
+        return some
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of pictures and labels."""
+        return self._pixels.nbytes + self.labels.nbytes
+
     def take(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Return the images and labels of some indices (int64, on the CPU)."""
         at = chosen.to(self.labels.device)
@@ -111,6 +122,12 @@ class Site:
             )
             for each in data.clients
         )
+
+    def with_data(self, data: tuple[LocalData, ...]) -> Site:
+        """Return the same with other data."""
+        other = copy.copy(self)
+        other.data = data
+        return other
 
 
 @dataclass

@@ -19,7 +19,7 @@ from learners.client import Site
 from learners.config import RunConfig
 from learners.data.clients import federated_data
 from learners.data.dataset import DATASETS
-from learners.engines.local import local_engine, one_thread
+from learners.engines.local import local_engine, n_workers, one_thread
 from learners.federation import Federation, Round
 from learners.folder import RunFolder, load_into
 from learners.models import MODELS, build_model
@@ -147,7 +147,7 @@ def run(
     >>> len(result.per_client_test_accuracy)
     3
     """
-    prepared = _prepare(RunConfig.of(config))
+    prepared = prepare(RunConfig.of(config))
     folder = None
     if out is not None:
         folder = RunFolder.create(Path(out), prepared.config, force=force)
@@ -174,9 +174,18 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             folder.path,
             finished.get("privacy"),
         )
-    prepared = _prepare(config)
+    prepared = prepare(config)
     checkpoint = folder.resume_from(prepared.site.workspace.device)
     return _carry_out(prepared, folder, checkpoint, on_round)
+
+
+def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
+    """Return a configuration with everything decided that was left open, as a run's folder has it.
+
+    The network, the partition and the method's options get their values. What the run would
+    refuse is refused here, before any work is done.
+    """
+    return prepare(RunConfig.of(config)).config
 
 
 def load_model(out: str | Path, client: int = 0) -> nn.Module:
@@ -196,7 +205,7 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """A run about to begin: everything that does not depend on whether it is new or resumed."""
 
     config: RunConfig
@@ -207,7 +216,8 @@ class _Prepared:
     about: dict[str, Any]
 
 
-def _prepare(config: RunConfig) -> _Prepared:
+def prepare(config: RunConfig) -> Prepared:
+    """Return a run about to begin; whatever can be refused is refused here."""
     _import_plugins(config)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
@@ -233,8 +243,11 @@ def _prepare(config: RunConfig) -> _Prepared:
     )
     config = replace(config, model=model, partition=partition, options=algorithm.options())
 
+    # Not `data` itself: the network would keep it alive beside what the site makes of it.
+    shape, n_classes = data.shape, data.n_classes
+
     def network() -> nn.Module:
-        return build_model(model, shape=data.shape, n_classes=data.n_classes, seed=config.seed)
+        return build_model(model, shape=shape, n_classes=n_classes, seed=config.seed)
 
     module = network()
     layout = Layout.of(module)
@@ -247,11 +260,11 @@ def _prepare(config: RunConfig) -> _Prepared:
     )
     site = Site(config, algorithm, workspace, data, privacy)
     about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
-    return _Prepared(config, algorithm, site, layout, network, about)
+    return Prepared(config, algorithm, site, layout, network, about)
 
 
 def _carry_out(
-    prepared: _Prepared,
+    prepared: Prepared,
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
@@ -265,7 +278,12 @@ def _carry_out(
             )
             if folder is not None:
                 told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
-                folder.write_circumstances(list(told.values()))
+                place = {
+                    "device": str(site.workspace.device),
+                    "engine": config.engine,
+                    "workers": n_workers(site, config.workers),
+                }
+                folder.write_circumstances(list(told.values()), place)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)

@@ -122,8 +122,18 @@ class RunFolder:
             write_whole(file, "".join(f"{line}\n" for line in kept).encode())
         return checkpoint
 
-    def write_circumstances(self, clients: Sequence[Mapping[str, Any]]) -> None:
-        """Write what the clients have, and what the run runs on: for reports, not for resuming."""
+    def write_circumstances(
+        self, clients: Sequence[Mapping[str, Any]], place: Mapping[str, Any]
+    ) -> None:
+        """Write what the clients have, and what the run runs on: for reports, not for resuming.
+
+        Parameters
+        ----------
+        clients
+            What each client has.
+        place
+            Where clients are computed: device, engine, workers.
+        """
         described = [
             {
                 "samples": int(told["samples"]),
@@ -139,6 +149,7 @@ class RunFolder:
             "numpy": np.__version__,
             "system": f"{platform.system()} {platform.machine()}",
             "cores": os.cpu_count(),
+            **place,
         }
         for name, document in (("clients", described), ("environment", surroundings)):
             text = json.dumps(document, ensure_ascii=False)

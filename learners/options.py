@@ -243,8 +243,8 @@ def check_options(instance: object, of: str = "") -> None:
             if getattr(instance, name) not in _any_of(wanted):
                 raise InvalidInputError(
                     f"{each.name}{of} has no effect unless {name} is"
-                    f" {' or '.join(map(_written, _any_of(wanted)))};"
-                    f" it is {_written(getattr(instance, name))}"
+                    f" {' or '.join(map(written, _any_of(wanted)))};"
+                    f" it is {written(getattr(instance, name))}"
                 )
 
 
@@ -257,7 +257,7 @@ def _any_of(wanted: object) -> tuple[object, ...]:
     return wanted if isinstance(wanted, tuple) else (wanted,)
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
     """Return a value as one types it after --set."""
     if value is None or isinstance(value, bool):
         return str(value).lower()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from learners.client import Client
     from learners.federation import Federation
+    from learners.parameters import Layout
     from learners.workspace import Loss
 
 
@@ -61,6 +62,12 @@ class FedProto(Algorithm):
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("fedproto",)
+
+    def most_traffic(self, layout: Layout, n_present: int, n_classes: int) -> tuple[int, int]:
+        """Return a prototype of every class, both ways."""
+        layout.parts("head")  # says so if there is no classifier
+        width = max(max(layout.shapes[name][1:], default=0) for name in layout.classifiers["head"])
+        return n_classes * width, n_classes * width
 
     def start(self, federation: Federation) -> State:
         """Return nothing: there are no prototypes yet."""

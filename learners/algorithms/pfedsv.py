@@ -16,7 +16,7 @@ from coalitions.game import FloatVector, IntVector
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.ground_truth import label_overlap
 from learners.options import option
-from learners.parameters import Cut
+from learners.parameters import Cut, Layout
 from learners.privacy import as_published
 from learners.task import Message, Reveals, task
 from learners.tasks import describe, train
@@ -134,6 +134,18 @@ class PFedSV(Algorithm):
         """Names of the tasks the method asks its clients for."""
         steps = ("train", "pfedsv-collaborate")
         return ("describe", *steps) if self.told else steps
+
+    def most_traffic(
+        self, layout: Layout, n_present: int, n_classes: int
+    ) -> tuple[int, int] | None:
+        """Return a download of everyone present, unless always as many are downloaded."""
+        if not self.dynamic and not self.told:
+            return None
+        others = n_present - 1
+        if not self.shared_extractor:
+            return layout.size, others * layout.size
+        features, classifier = map(len, layout.parts(self.classifier))
+        return layout.size, features + others * classifier
 
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Object to pairwise values in update mode: they are made with models nobody was sent."""

@@ -44,6 +44,18 @@ def local_engine(site: Site, workers: int) -> Engine:
     workers
         Worker processes; 1 computes in this process, 0 takes as many as there are cores.
     """
+    workers = n_workers(site, workers)
+    return _InProcess(site) if workers == 1 else _Workers(site, workers)
+
+
+def n_workers(site: Site, workers: int) -> int:
+    """Return how many processes the clients of `site` are computed in, 1 if it is this one.
+
+    Parameters
+    ----------
+    site, workers
+        See `local_engine`.
+    """
     device = site.workspace.device
     can_fork = sys.platform == "linux" and device.type == "cpu"
     if workers > 1 and not can_fork:
@@ -54,7 +66,7 @@ def local_engine(site: Site, workers: int) -> Engine:
     if workers == 0:
         cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
         workers = min(cores, site.config.participants) if can_fork else 1
-    return _InProcess(site) if workers == 1 else _Workers(site, workers)
+    return workers
 
 
 @contextmanager
