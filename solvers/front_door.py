@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def solve(
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
     bound = answer.bound + problem.constant
-    total = math.fsum(np.abs(graph.edges.weight).tolist())
+    total = float(np.abs(graph.edges.weight).sum())
     if value > bound + OPTIMALITY_TOLERANCE * max(1.0, total):
         raise AssertionError(f"{name} claims the bound {bound}, but its structure is worth {value}")
     return Solution(
@@ -125,7 +126,7 @@ def solve(
         seconds=time.monotonic() - started,
         solver=name,
         stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
-        certificate=answer.certificate,
+        prove=answer.prove,
     )
 
 
@@ -218,15 +219,15 @@ def _by_components(
         # A coalition is named after its first player, so names never clash between pieces.
         _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
         labels[piece.players] = piece.players[first[block]]
-        found = piece.graph.value(CoalitionStructure.from_labels(answer.labels))
-        tally.close(number, found, answer.bound)
-    certificate = _joined(problem, pieces, answers) if method.certifies else None
+        tally.close(number, answer)
+    proven = all(answer.prove is not None for answer in answers)
+    prove = partial(_joined, problem, pieces, answers) if method.certifies and proven else None
     stats: dict[str, Any] = {"components": len(pieces)}
     for answer in answers:
         for key, figure in answer.stats.items():
             added = isinstance(figure, int | float) and not isinstance(figure, bool)
             stats[key] = stats.get(key, 0) + figure if added else figure
-    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, certificate)
+    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, prove)
 
 
 def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) -> Certificate | None:

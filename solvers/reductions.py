@@ -16,14 +16,12 @@ apart: no best structure changes, and numbers stay small.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.branch_and_cut.problem import IntMatrix
-
-BoolVector: TypeAlias = NDArray[np.bool_]
 
 
 def trimmed(weights: IntMatrix) -> IntMatrix:
@@ -61,42 +59,24 @@ def merge(weights: IntMatrix, i: int, j: int) -> None:
     weights[i, i] = 0
 
 
-def merges(weights: IntMatrix) -> list[tuple[int, int]]:
+def merges(
+    weights: IntMatrix, expired: Callable[[], bool] = lambda: False
+) -> list[tuple[int, int]]:
     """Return pairs of nodes that the rules put together, in an order in which they apply.
 
-    Node j of a pair (i, j) is part of node i from then on.
+    Node j of a pair (i, j) is part of node i from then on. Sums of weights must fit int64 with two
+    bits to spare. Where time has `expired`, the pairs found so far are the answer.
     """
+    from solvers._merge_kernels import merge_pass
+
     left = weights.copy()
+    sizes = np.abs(weights).sum(axis=1)
     alive = np.ones(len(weights), np.bool_)
+    pairs = np.empty((len(weights), 2), np.int64)
     found: list[tuple[int, int]] = []
-    while True:
-        pairs = _mergeable(left, alive)
-        before = len(found)
-        for i, j in pairs:
-            # A merger changes the rows of others, so each pair is looked at again.
-            if alive[i] and alive[j] and may_merge(left, i, j):
-                merge(left, i, j)
-                alive[j] = False
-                found.append((i, j))
-        if len(found) == before:
-            return found
-
-
-def _mergeable(weights: IntMatrix, alive: BoolVector) -> list[tuple[int, int]]:
-    """Return the pairs that a rule puts together."""
-    n = len(weights)
-    size = np.abs(weights).sum(axis=1)
-    pendant = 2 * weights >= np.minimum(size[:, None], size[None, :])
-    # Sums over some players, then over all: few pairs get that far. |w_ij| counts twice in them.
-    room = 4 * weights
-    for column in weights.T[:32]:
-        room -= np.abs(column[:, None] - column[None, :])
-    possible = np.triu((weights >= 0) & (pendant | (room >= 0)), 1)
-    first, second = np.nonzero(possible & alive[:, None] & alive[None, :])
-    fits = pendant[first, second]
-    at_once = max(1, 4_000_000 // n)
-    for start in range(0, len(first), at_once):
-        i, j = first[start : start + at_once], second[start : start + at_once]
-        apart = np.abs(weights[i] - weights[j]).sum(axis=1)
-        fits[start : start + at_once] |= 4 * weights[i, j] >= apart
-    return list(zip(first[fits].tolist(), second[fits].tolist(), strict=True))
+    # A merger can make a pair fit that was passed before.
+    while n_merged := merge_pass(left, sizes, alive, pairs):
+        found += [(i, j) for i, j in pairs[:n_merged].tolist()]
+        if expired():
+            break
+    return found

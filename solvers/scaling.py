@@ -47,7 +47,7 @@ def integer_weights(weights: FloatVector) -> ScaledWeights:
     >>> integer_weights(np.array([0.3, -0.1])).integers
     array([ 3, -1])
     """
-    total = math.fsum(np.abs(weights).tolist())
+    total = float(np.abs(weights).sum())  # a rounding off is far within what 2^51 leaves room for
     if total == 0.0:
         return ScaledWeights(np.zeros(len(weights), np.int64), Fraction(1), 0.0)
     for decimals in range(MAX_DECIMALS + 1):
@@ -72,6 +72,6 @@ def _reduced(weights: FloatVector, grid: FloatVector, unit: Fraction) -> ScaledW
     else:
         # Floats and grid are both multiples of a power of two, so this difference is exact.
         short = np.maximum(weights - grid * float(unit), 0.0)
-    missing = math.fsum(short.tolist())
-    slack = math.nextafter(missing, math.inf) if missing else 0.0
+    # Rounded up by far more than a sum of floats can be off.
+    slack = float(short.sum()) * (1.0 + 1e-9)
     return ScaledWeights(integers // common, unit * common, slack)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,8 @@ class Solution:
         Name of the method that answered.
     stats
         What the method counted: nodes, rows, iterations …
-    certificate
-        A proof of the bound that `solvers.verify` checks without a solver, if the method has one.
+    prove
+        Makes the certificate, if the method has one.
     """
 
     structure: CoalitionStructure
@@ -46,7 +47,16 @@ class Solution:
     seconds: float
     solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
-    certificate: Certificate | None = None
+    prove: Callable[[], Certificate | None] | None = field(default=None, repr=False, compare=False)
+
+    @functools.cached_property
+    def certificate(self) -> Certificate | None:
+        """A proof of the bound that `solvers.verify` checks without a solver, if there is one.
+
+        It is made when it is first asked for. Where a quick search settled the graph, that takes
+        another, longer one: a certificate needs multipliers.
+        """
+        return None if self.prove is None else self.prove()
 
     @property
     def gap(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import time
 from abc import ABC, abstractmethod
@@ -103,7 +104,12 @@ class Answer:
     labels: IntVector
     bound: float
     stats: Mapping[str, Any] = field(default_factory=dict)
-    certificate: Certificate | None = None
+    prove: Callable[[], Certificate | None] | None = None
+
+    @functools.cached_property
+    def certificate(self) -> Certificate | None:
+        """The proof of the bound, made when it is first asked for; None if there is none."""
+        return None if self.prove is None else self.prove()
 
 
 class Solver(ABC):

@@ -9,6 +9,7 @@ import numpy as np
 
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
+from coalitions.structure import CoalitionStructure
 from solvers.program import components
 from solvers.solver import Answer, Limits, Progress
 
@@ -27,6 +28,8 @@ def positive_components(graph: SynergyGraph) -> list[Piece]:
     part = components(graph.n_players, i[weight > 0], j[weight > 0])
     players_by_part = np.argsort(part, kind="stable")
     counts = np.bincount(part)
+    if len(counts) == 1 < graph.n_players:
+        return [Piece(np.arange(graph.n_players), graph)]
     starts = np.cumsum(counts) - counts
     if not graph.is_sparse:
         members = (
@@ -64,10 +67,11 @@ class Tally:
     """The progress of the whole, put together from the progress of its pieces."""
 
     def __init__(self, pieces: list[Piece], constant: float, limits: Limits) -> None:
+        self._pieces = pieces
         self._constant = constant
         self._limits = limits
         self._values = [0.0] * len(pieces)  # being alone is worth nothing
-        self._bounds = [math.fsum(np.maximum(p.graph.edges.weight, 0).tolist()) for p in pieces]
+        self._bounds = [float(np.maximum(p.graph.edges.weight, 0).sum()) for p in pieces]
 
     def limits_of(self, number: int) -> Limits:
         """Return the limits for one piece, whose reports are added to those of the others."""
@@ -87,6 +91,9 @@ class Tally:
 
         return replace(self._limits, report=passed_on)
 
-    def close(self, number: int, value: float, bound: float) -> None:
+    def close(self, number: int, answer: Answer) -> None:
         """Note the final figures of a piece."""
-        self._values[number], self._bounds[number] = value, bound
+        if self._limits.report is not None:
+            structure = CoalitionStructure.from_labels(answer.labels)
+            self._values[number] = self._pieces[number].graph.value(structure)
+            self._bounds[number] = answer.bound

@@ -9,11 +9,12 @@ import numpy as np
 
 from coalitions.game import IntVector
 from solvers.branch_and_cut._ascent_kernels import Singles
-from solvers.branch_and_cut.problem import IntMatrix, Problem, joined
+from solvers.branch_and_cut.problem import IntMatrix, Problem
 from solvers.heuristics._dense import improve
 from solvers.heuristics._dense_search import search_matrix
 from solvers.heuristics._engine import Improvement
 from solvers.heuristics._random import RandomState, random_state
+from solvers.program import components
 
 FEW_PLAYERS = 150
 """Up to this many players, rounds of iterated local search do; above, annealing takes over."""
@@ -54,6 +55,10 @@ class Incumbent:
         if value > self.value:
             self.value, self.labels = value, labels.copy()
 
+    def descend(self) -> None:
+        """Let players move, coalitions merge and split, until nothing gains."""
+        self._improve(self.labels, 0)
+
     def advance(self, slices: int, check: Callable[[], None]) -> None:
         """Let the local search that runs beside the proof take some more slices of work."""
         if len(self._weights) <= FEW_PLAYERS:
@@ -74,7 +79,7 @@ class Incumbent:
     def round(self, problem: Problem, point: Singles, threshold: float, rounds: int) -> None:
         """Put together whom a fractional point has together, and search from there."""
         first, second = np.nonzero(np.triu(point, 1) > threshold)
-        merge = joined(problem.n_groups, first, second)
+        merge = components(problem.n_groups, first, second)
         self._improve(merge[problem.groups], rounds)
 
     def _improve(self, labels: IntVector, rounds: int) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,6 +15,11 @@ from solvers.certificate import Certificate, Part
 from solvers.scaling import ScaledWeights, integer_weights
 from solvers.solution import OPTIMALITY_TOLERANCE
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
+
+if TYPE_CHECKING:
+    from solvers.branch_and_cut.incumbent import Incumbent
+    from solvers.branch_and_cut.problem import IntMatrix, Problem
+    from solvers.branch_and_cut.record import Record
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -33,8 +39,8 @@ class BranchAndCut(Solver):
     .. math:: \max \sum_{i<j} w_{ij} x_{ij}
        \quad\text{subject to}\quad x_{ij} + x_{jk} - x_{ik} \le 1 \text{ for all } i, j, k
 
-    in zeros and ones [Groetschel1989]_. Weights are scaled to integers; every conclusion is drawn
-    in integer arithmetic and goes into the certificate.
+    in zeros and ones [Groetschel1989]_. Weights are scaled to integers, and every conclusion is
+    drawn in integer arithmetic. Easy graphs are settled by a quick search before the dual starts.
     """
 
     certifies: ClassVar[bool] = True
@@ -47,84 +53,132 @@ class BranchAndCut(Solver):
         warm_start: IntVector | None = None,
         sizes: Sizes | None = None,
     ) -> Answer:
-        """Return the best structure, a bound, and a certificate of it."""
+        """Return the best structure, a bound, and a way to a certificate of it."""
+        from solvers.branch_and_cut.dolls import closed_by_dolls
         from solvers.branch_and_cut.incumbent import Incumbent
-        from solvers.branch_and_cut.problem import Problem, joined
-        from solvers.branch_and_cut.tree import TreeSearch
+
+        task = _Task.of(graph, limits)
+        incumbent = Incumbent(task.weights, warm_start, limits.seed)
+        incumbent.descend()
+        if not limits.expired and closed_by_dolls(task.problem, incumbent):
+            return Answer(
+                labels=incumbent.labels,
+                bound=task.scaled.bound(incumbent.value),
+                stats={"nodes": 1, "steps": 0, "cuts": 0, "merged": len(task.rules)},
+                prove=functools.partial(_certified, graph, incumbent.labels, limits.seed),
+            )
+        return _bounded(task, incumbent, limits)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A graph in whole numbers, and what the reductions leave of it."""
+
+    scaled: ScaledWeights
+    tolerance: int
+    weights: IntMatrix
+    rules: list[tuple[int, int]]
+    problem: Problem
+
+    @classmethod
+    def of(cls, graph: SynergyGraph, limits: Limits) -> _Task:
+        from solvers.branch_and_cut.problem import Problem
+        from solvers.program import components
         from solvers.reductions import merges, trimmed
 
-        started = time.monotonic()
         n = graph.n_players
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
         weights = np.zeros((n, n), np.int64)
         weights[i, j] = weights[j, i] = scaled.integers
         weights = trimmed(weights)
-
-        incumbent = Incumbent(weights, warm_start, limits.seed)
-        rules = merges(weights)
+        rules = merges(weights, lambda: limits.expired)
         problem = Problem.undecided(weights)
         if rules:
             pairs = np.array(rules)
-            merged = problem.merged(joined(n, pairs[:, 0], pairs[:, 1]))
+            merged = problem.merged(components(n, pairs[:, 0], pairs[:, 1]))
             assert merged is not None
             problem = merged
-
         tolerance = OPTIMALITY_TOLERANCE / 2 * max(1.0, float(np.abs(weight).sum()))
-        within = int(tolerance / float(scaled.unit))
-        last_report = started
+        return cls(scaled, int(tolerance / float(scaled.unit)), weights, rules, problem)
 
-        def allowed(value: int) -> int:
-            return value + max(within, int(limits.gap * abs(value)))
 
-        def check() -> None:
-            nonlocal last_report
-            if limits.expired:
-                raise TimeIsUp
-            now = time.monotonic()
-            if limits.report is not None and now - last_report > REPORT_EVERY:
-                last_report = now
-                limits.report(_progress(scaled, incumbent.value, tree.bound, now - started))
+def _bounded(task: _Task, incumbent: Incumbent, limits: Limits) -> Answer:
+    """Search with the dual, and keep what proves the bound."""
+    from solvers.branch_and_cut.tree import TreeSearch
 
-        tree = TreeSearch(
-            problem,
-            incumbent,
-            allowed=allowed,
-            check=check,
-            seconds_left=lambda: limits.seconds_left,
-            seed=limits.seed,
-        )
-        try:
-            tree.run()
-        except TimeIsUp:
-            tree.finish()
-        except (KeyboardInterrupt, SystemError) as error:
-            if not is_ctrl_c(error):
-                raise
-            limits.interrupted.set()
-            tree.finish()
-        triangles, cuts, branches = tree.record.written()
-        part = Part(
-            nodes=tuple((player,) for player in range(n)),
-            unit=scaled.unit,
-            value=incumbent.value,
-            bound=tree.bound,
-            merges=tuple(rules),
-            triangles=triangles,
-            cuts=cuts,
-            tree=branches,
-        )
-        return Answer(
-            labels=incumbent.labels,
-            bound=scaled.bound(tree.bound),
-            stats={
-                "nodes": len(tree.record),
-                "steps": tree.steps,
-                "cuts": tree.cuts,
-                "merged": len(rules),
-            },
-            certificate=Certificate(n, (part,)) if tree.record.complete else None,
-        )
+    last_report = started = time.monotonic()
+
+    def allowed(value: int) -> int:
+        return value + max(task.tolerance, int(limits.gap * abs(value)))
+
+    def check() -> None:
+        nonlocal last_report
+        if limits.expired:
+            raise TimeIsUp
+        now = time.monotonic()
+        if limits.report is not None and now - last_report > REPORT_EVERY:
+            last_report = now
+            limits.report(_progress(task.scaled, incumbent.value, tree.bound, now - started))
+
+    tree = TreeSearch(
+        task.problem,
+        incumbent,
+        allowed=allowed,
+        check=check,
+        seconds_left=lambda: limits.seconds_left,
+        seed=limits.seed,
+    )
+    try:
+        tree.run()
+    except TimeIsUp:
+        tree.finish()
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_ctrl_c(error):
+            raise
+        limits.interrupted.set()
+        tree.finish()
+    record, value, bound = tree.record, incumbent.value, tree.bound
+    return Answer(
+        labels=incumbent.labels,
+        bound=task.scaled.bound(bound),
+        stats={
+            "nodes": len(record),
+            "steps": tree.steps,
+            "cuts": tree.cuts,
+            "merged": len(task.rules),
+        },
+        prove=functools.partial(_written, task, value, bound, record) if record.complete else None,
+    )
+
+
+def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate:
+    """Return the certificate of a search."""
+    n = len(task.weights)
+    triangles, cuts, branches = record.written()
+    part = Part(
+        nodes=tuple((player,) for player in range(n)),
+        unit=task.scaled.unit,
+        value=value,
+        bound=bound,
+        merges=tuple(task.rules),
+        triangles=triangles,
+        cuts=cuts,
+        tree=branches,
+    )
+    return Certificate(n, (part,))
+
+
+def _certified(graph: SynergyGraph, labels: IntVector, seed: int) -> Certificate | None:
+    """Return the certificate of a structure that is known to be the best."""
+    from solvers.branch_and_cut.incumbent import Incumbent
+
+    limits = Limits(seed=seed)
+    task = _Task.of(graph, limits)
+    answer = _bounded(task, Incumbent(task.weights, labels, seed), limits)
+    if limits.interrupted.is_set():
+        raise KeyboardInterrupt
+    return answer.certificate
 
 
 def _progress(scaled: ScaledWeights, value: int, bound: int, seconds: float) -> Progress:

@@ -6,7 +6,8 @@ import numpy as np
 
 from coalitions.game import IntVector
 from solvers.branch_and_cut.exact import ExactBound
-from solvers.branch_and_cut.problem import Problem, joined
+from solvers.branch_and_cut.problem import Problem
+from solvers.program import components
 
 
 def pegged(
@@ -34,5 +35,5 @@ def pegged(
         problem = problem.separated(first[~positive], second[~positive])
     if not positive.any():
         return problem, None
-    merge = joined(problem.n_groups, first[positive], second[positive])
+    merge = components(problem.n_groups, first[positive], second[positive])
     return problem.merged(merge), merge

@@ -85,20 +85,3 @@ def _summed(matrix: IntMatrix, order: IntVector, starts: IntVector) -> IntMatrix
     rows = np.add.reduceat(matrix[order], starts, axis=0)
     columns: IntMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
     return columns
-
-
-def joined(n_groups: int, first: IntVector, second: IntVector) -> IntVector:
-    """Return new group numbers [m] when the pairs (first[k], second[k]) are put together.
-
-    Groups are numbered in the order of their first members.
-    """
-    group = np.arange(n_groups)
-    while True:
-        # Both ends take the smaller number, and everybody the number of whom it points at.
-        smaller = np.minimum(group[first], group[second])
-        before = group.copy()
-        np.minimum.at(group, before[first], smaller)
-        np.minimum.at(group, before[second], smaller)
-        group = group[group]
-        if (group[first] == group[second]).all():
-            return np.unique(group, return_inverse=True)[1]

@@ -17,9 +17,10 @@ from solvers.branch_and_cut.exact import ExactBound, exact_bound
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.multipliers import Multipliers
 from solvers.branch_and_cut.pegging import pegged
-from solvers.branch_and_cut.problem import Problem, joined
+from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
 from solvers.heuristics._random import RandomState, random_state
+from solvers.program import components
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""
@@ -30,8 +31,8 @@ WARM_UP = 100
 CHUNK = 20
 """Steps between two looks at the bound."""
 
-FIRST_SLICES, FEW_SLICES, MANY_SLICES = 2, 1, 20
-"""Slices of local search at the start, and each time the bound is near to or far from the value."""
+FEW_SLICES, MANY_SLICES = 1, 20
+"""Slices of local search each time the bound is near to, or far from, the value."""
 
 FAR = 0.02
 
@@ -205,7 +206,6 @@ class TreeSearch:
         return estimate
 
     def _treat_root(self) -> None:
-        self.incumbent.advance(FIRST_SLICES, self._check)
         node = self._open[-1]
         if node.bound <= self._allowed(self.incumbent.value):
             self._closed = max(self._closed, node.bound)
@@ -221,11 +221,12 @@ class TreeSearch:
             # What is left of the smoothing goes in equal ratios, one for each step that is left.
             self._steps(ascent, steps, (self._sharp / (ascent.mu * ascent.scale)) ** (1.0 / left))
             left -= steps
-            self._polish(ascent, FEW_SLICES)
+            self._round(ascent)
             following = self._look(ascent)
             if following is None:
                 return
             ascent = following
+            self.incumbent.advance(FEW_SLICES, self._check)
             pace = (time.monotonic() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
@@ -253,7 +254,8 @@ class TreeSearch:
             if number % 4 == 0:
                 value = self.incumbent.value
                 far = self._open[-1].bound - value > FAR * value
-                self._polish(ascent, MANY_SLICES if far else FEW_SLICES)
+                self._round(ascent)
+                self.incumbent.advance(MANY_SLICES if far else FEW_SLICES, self._check)
             slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
@@ -264,12 +266,11 @@ class TreeSearch:
         self._point = ascent.point
         self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
 
-    def _polish(self, ascent: Ascent, slices: int) -> None:
-        """Look for a better structure: near the soft point, and by local search on its own."""
+    def _round(self, ascent: Ascent) -> None:
+        """Look for a better structure near the soft point."""
         threshold = (0.5, 0.65, 0.8)[self.steps // CHUNK % 3]
         self.incumbent.round(ascent.problem, ascent.point, threshold, 3)
         self._check()
-        self.incumbent.advance(slices, self._check)
 
     # ------------------------------------------------------------------ branching
 
@@ -279,7 +280,7 @@ class TreeSearch:
         first, second = _most_open_pair(node.problem, self._point)
         together, apart = self.record.split(node.branch, node.problem, first, second)
         one, two = np.array([first]), np.array([second])
-        merge = joined(node.problem.n_groups, one, two)
+        merge = components(node.problem.n_groups, one, two)
         merged = node.problem.merged(merge)
         assert merged is not None
         cases = [

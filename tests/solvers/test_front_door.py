@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from coalitions import (
     CoalitionStructure,
@@ -215,16 +217,19 @@ def test_ctrl_c_stops_all_components_and_keeps_the_best_so_far():
 
 
 @given(data=st.data())
-def test_components_are_the_same_with_and_without_scipy(data):
+def test_components_are_those_of_scipy(data):
     n = data.draw(st.integers(1, 12))
     ends = st.integers(0, n - 1)
     links = data.draw(st.lists(st.tuples(ends, ends), max_size=15))
     i, j = np.array(links, np.int64).reshape(-1, 2).T
-    copies = program.FEW_LINKS + 1
-    assert np.array_equal(
-        program.components(n, i, j),
-        program.components(n, np.tile(i, copies), np.tile(j, copies)),
-    )
+    adjacency = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    labels = csgraph.connected_components(adjacency, directed=False)[1]
+    assert np.array_equal(program.components(n, i, j), labels)
+
+
+def test_components_of_a_long_path():
+    order = np.random.default_rng(0).permutation(5000)
+    assert not program.components(5000, order[:-1], order[1:]).any()
 
 
 def test_ctrl_c_inside_a_compiled_function_is_known_as_such():

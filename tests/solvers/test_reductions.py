@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.branch_and_cut.problem import Problem, joined
+from solvers.branch_and_cut.problem import Problem
+from solvers.program import components
 from solvers.reductions import may_merge, merges, trimmed
 from tests.solvers.test_branch_and_cut import best_value, symmetric
 
@@ -22,7 +23,7 @@ def test_mergers_and_trimming_keep_the_best_value(seed):
     if not found:
         return
     pairs = np.array(found)
-    problem = Problem.undecided(lighter).merged(joined(n, pairs[:, 0], pairs[:, 1]))
+    problem = Problem.undecided(lighter).merged(components(n, pairs[:, 0], pairs[:, 1]))
     rest = best_value(problem.weights.astype(float)) if problem.n_groups > 1 else 0.0
     assert problem.inside + rest == best_value(weights.astype(float))
 
