@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from learners.algorithm import Params
+from learners.layer_gradients import clipped_sum_by_layers, made_of_plain_layers
 from learners.parameters import with_noise
 from learners.workspace import Workspace
 
@@ -28,7 +29,7 @@ def private_gradient(
     clip: float,
     noise: float,
     stream: torch.Generator,
-    trained: Tensor | None = None,
+    only: Collection[str] | None = None,
     objective: LossOfOne | None = None,
 ) -> tuple[Tensor, float]:
     r"""Return the flat gradient of DP-SGD on a batch, and the sum of its losses [Abadi2016]_.
@@ -51,36 +52,56 @@ def private_gradient(
         C and σ.
     stream
         Source of the noise.
-    trained
-        1 for the parameters that are trained, 0 for the others; all are if None.
+    only
+        Names of the parameters that are trained; all are if None.
     objective
         Makes more of an image's loss; a penalty in it is part of what is clipped.
     """
-    module = workspace.module
+    total = torch.zeros_like(workspace.gradient)
+    losses = 0.0
+    by_layers = objective is None and made_of_plain_layers(workspace.module)
+    chunk = max(1, NUMBERS_AT_ONCE // len(total))
+    for begin in range(0, len(labels), chunk):
+        batch = images[begin : begin + chunk], labels[begin : begin + chunk]
+        if by_layers:
+            sums, loss = clipped_sum_by_layers(workspace.module, *batch, clip, only)
+        else:
+            sums, loss = _clipped_sum(workspace.module, *batch, clip, only, objective)
+        for name, value in sums.items():
+            total[workspace.layout.columns[name]] += value
+        losses += loss
+    if noise:
+        noisy = with_noise(total, noise * clip, stream)
+        for name in workspace.named_parameters():
+            if only is None or name in only:
+                at = workspace.layout.columns[name]
+                total[at] = noisy[at]
+    return total / expected, losses
+
+
+def _clipped_sum(
+    module: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    clip: float,
+    only: Collection[str] | None,
+    objective: LossOfOne | None,
+) -> tuple[dict[str, Tensor], float]:
+    """Return what `clipped_sum_by_layers` does, for any network and objective, more slowly."""
     params = {name: value.detach() for name, value in module.named_parameters()}
     buffers = dict(module.named_buffers())
+    free = {name: params[name] for name in params if only is None or name in only}
 
-    def loss(params: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
-        scores = functional_call(module, (params, buffers), (image[None],))
+    def loss(free: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
+        scores = functional_call(module, (params | free, buffers), (image[None],))
         value = nn.functional.cross_entropy(scores, label[None])
-        return value if objective is None else objective(value, params)
+        return value if objective is None else objective(value, params | free)
 
     # Dropout, if there is any, drops for each image on its own.
     per_image = vmap(grad_and_value(loss), in_dims=(None, 0, 0), randomness="different")
-    total = torch.zeros_like(workspace.gradient)
-    losses = 0.0
-    chunk = max(1, NUMBERS_AT_ONCE // len(total))
-    for begin in range(0, len(labels), chunk):
-        at = slice(begin, begin + chunk)
-        gradients, values = per_image(params, images[at], labels[at])
-        rows = torch.cat([gradients[name].flatten(1) for name in params], dim=1)
-        if trained is not None:
-            rows = rows * trained
-        norms = rows.norm(dim=1)
-        scales = torch.where(norms > clip, clip / norms, 1.0)
-        total += scales @ rows
-        losses += float(values.sum())
-    if noise:
-        noisy = with_noise(total, noise * clip, stream)
-        total = noisy if trained is None else noisy * trained
-    return total / expected, losses
+    gradients, values = per_image(free, images, labels)
+    rows = torch.cat([gradients[name].flatten(1) for name in free], dim=1)
+    norms = rows.norm(dim=1)
+    sums = torch.where(norms > clip, clip / norms, 1.0) @ rows
+    sizes = [value.numel() for value in free.values()]
+    return dict(zip(free, torch.split(sums, sizes), strict=True)), float(values.sum())

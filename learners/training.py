@@ -111,7 +111,9 @@ def fit(
                 " of single training images, whose gradients could be clipped one by one"
             )
         n_steps = _private_steps(client, epochs, steps)
-        gradients = _private_gradients(client, privacy, purpose, n_steps, goal, trained)
+        gradients = _private_gradients(
+            client, privacy, purpose, n_steps, goal if objective else None, only
+        )
     else:
         gradients = plain_gradients()
     with training_mode(client, purpose):
@@ -183,8 +185,8 @@ def _private_gradients(
     privacy: Privacy,
     purpose: str,
     n_steps: int,
-    goal: LossOfOne,
-    trained: Tensor | None,
+    goal: LossOfOne | None,
+    only: Collection[str] | None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the gradients of DP-SGD on Poisson samples, and enter the steps in the client's book.
 
@@ -208,7 +210,7 @@ def _private_gradients(
             clip=privacy.clip,
             noise=privacy.noise,
             stream=noising,
-            trained=trained,
+            only=only,
             objective=goal,
         )
         yield gradient, gradient.new_tensor(losses / (rate * len(data)))
