@@ -55,6 +55,8 @@ def _common(
 
 def _add_commands() -> None:
     """Add the `COMMANDS` of every module of this package; a new file is found by itself."""
+    if app.registered_commands:  # `main` may be called more than once in a process
+        return
     for module in pkgutil.iter_modules(cli.__path__):
         if module.name != "app" and not module.name.startswith("_"):
             found = importlib.import_module(f"cli.{module.name}")
