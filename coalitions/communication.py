@@ -8,10 +8,11 @@ from math import factorial
 
 import numpy as np
 
+from coalitions._checks import ends_of_links
 from coalitions._one_thread import one_blas_thread
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, table_of
+from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, players_of, table_of
 from coalitions.graph import SynergyGraph
 from coalitions.wrappers import evaluate
 
@@ -51,20 +52,19 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     """
     from coalitions._connected import myerson_of_table, start
 
-    neighbours = _neighbours(links, game.n_players)
-    inside, outside = _weights(game.n_players)
+    n = players_of(game)
+    neighbours = _neighbours(links, n)
+    inside, outside = _weights(n)
     table = table_of(game)
     if table is not None:
-        return np.asarray(
-            myerson_of_table(table, neighbours, *start(game.n_players), inside, outside)
-        )
+        return np.asarray(myerson_of_table(table, neighbours, *start(n), inside, outside))
     count = sum(len(coalitions) for coalitions, _ in _connected(neighbours))
-    empty = float(evaluate(game, np.zeros((1, game.n_players), np.bool_))[0])
-    total = np.zeros(game.n_players)
+    empty = float(evaluate(game, np.zeros((1, n), np.bool_))[0])
+    total = np.zeros(n)
     for coalitions, borders in _connected(neighbours, min(count, ROWS_PER_CALL)):
-        members = coalitions_of_masks(coalitions, game.n_players)
-        border = coalitions_of_masks(borders, game.n_players)
-        values = evaluate(game, members) - empty
+        members = coalitions_of_masks(coalitions, n)
+        border = coalitions_of_masks(borders, n)
+        values = evaluate(game, members.copy()) - empty  # a game may scribble on its rows
         c, b = members.sum(axis=1), border.sum(axis=1)
         with one_blas_thread():
             total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
@@ -97,18 +97,8 @@ def _neighbours(links: SynergyGraph | Iterable[tuple[int, int]], n_players: int)
     """Return the neighbours of each player as bits."""
     if n_players > 62:
         raise InvalidInputError(f"{n_players} players do not fit into the 62 bits of a mask")
-    if isinstance(links, SynergyGraph):
-        if links.n_players != n_players:
-            raise InvalidInputError(
-                f"the graph has {links.n_players} players, the game {n_players}"
-            )
-        links = zip(links.edges.i.tolist(), links.edges.j.tolist(), strict=True)
     neighbours = [0] * n_players
-    for i, j in links:
-        if not (0 <= i < n_players and 0 <= j < n_players and i != j):
-            raise InvalidInputError(
-                f"({i}, {j}) is not a link between two of the players 0 … {n_players - 1}"
-            )
+    for i, j in zip(*(ends.tolist() for ends in ends_of_links(links, n_players)), strict=True):
         neighbours[i] |= 1 << j
         neighbours[j] |= 1 << i
     return np.array(neighbours, np.int64)

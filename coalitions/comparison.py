@@ -6,7 +6,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, IntVector
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, check_structure
 
 
 def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> float:
@@ -123,6 +123,8 @@ def _entropy(sizes: IntVector) -> float:
 
 
 def _check_players(one: CoalitionStructure, other: CoalitionStructure) -> None:
+    check_structure(one)
+    check_structure(other)
     if one.n_players != other.n_players:
         raise InvalidInputError(
             f"the structures have {one.n_players} and {other.n_players} players;"

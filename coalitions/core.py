@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions._checks import one_number_each
 from coalitions._excess_program import first_rows, minimise_excess
 from coalitions._subsets import member_sums
 from coalitions.enumeration import value_table
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.game import FloatVector, Game
+from coalitions.game import FloatVector, Game, players_of
 
 TOLERANCE = 1e-9
 """What counts as equal, relative to the largest value of the game."""
@@ -71,7 +72,7 @@ class LeastCore:
 
 def zero_normalised_table(game: Game) -> FloatVector:
     """Return v(S) − v(∅) for all coalitions [2^n]."""
-    if game.n_players > MOST_PLAYERS:
+    if players_of(game) > MOST_PLAYERS:
         raise InvalidInputError(
             f"the core and the nucleolus look at all 2^n coalitions; {game.n_players} players are"
             f" too many, {MOST_PLAYERS} are the most"
@@ -119,11 +120,7 @@ def core_membership(
     (0, 2)
     """
     table = zero_normalised_table(game)
-    shares = np.asarray(payoff, np.float64)
-    if shares.shape != (game.n_players,) or not np.isfinite(shares).all():
-        raise InvalidInputError(
-            f"the payoff has shape {shares.shape}; expected {game.n_players} finite numbers"
-        )
+    shares = one_number_each(payoff, game.n_players, "the payoff")
     slack = tolerance * scale_of(table)
     surplus = float(table[-1] - shares.sum())
     if len(table) == 2:

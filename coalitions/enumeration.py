@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, table_of
+from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, players_of, table_of
 from coalitions.wrappers import evaluate
 
 TABLE_PLAYERS = 30
@@ -68,12 +68,13 @@ def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVecto
     table = table_of(game)
     if table is not None:
         return np.asarray(table, np.float64)
-    _check_size(game.n_players)
-    size = 1 << game.n_players
+    n = players_of(game)
+    _check_size(n)
+    size = 1 << n
     values = np.empty(size)
     for start in range(0, size, rows_per_call):
         masks = np.arange(start, min(size, start + rows_per_call))
-        values[masks] = evaluate(game, coalitions_of_masks(masks, game.n_players))
+        values[masks] = evaluate(game, coalitions_of_masks(masks, n))
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -99,6 +100,26 @@ class Kernel:
         parameters = np.ascontiguousarray(parameters, np.float64)
         start = np.zeros(n_players)
         return cls(add_of_value(value), parameters, start, float(value(start, parameters)))
+
+
+def players_of(game: Game) -> int:
+    """Return the number of players, after a look at whether this is a game at all."""
+    n = getattr(game, "n_players", None)
+    try:
+        n_players = index(n)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInputError(
+            f"a game needs n_players, a whole number, not {n!r}; wrap a function:"
+            " FunctionGame(function, n)"
+        ) from None
+    if n_players < 1:
+        raise InvalidInputError(f"the game has {n_players} players; it needs at least one")
+    if not callable(game):
+        raise InvalidInputError(
+            f"a {type(game).__name__} cannot be asked for the values of coalitions; a graph"
+            " becomes a game by graph.game()"
+        )
+    return n_players
 
 
 def closed_form_of(game: Game) -> Callable[[], FloatVector] | None:

@@ -7,6 +7,7 @@ Banzhaf index all T alike [Grabisch1999]_.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import comb
@@ -14,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from coalitions._checks import Seed, generator_of
 from coalitions._one_thread import one_blas_thread
 from coalitions._pair_samplers import (
     FITTED_PLAYERS,
@@ -28,9 +30,9 @@ from coalitions._subsets import coalition_sizes, sums_with_pair, sums_with_playe
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.evaluator import Evaluator
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, table_of
+from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, players_of, table_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
-from coalitions.shapley_value import default_budget
+from coalitions.shapley_value import checked_budget, default_budget
 
 Index = Literal["shapley", "banzhaf"]
 
@@ -96,7 +98,7 @@ def interaction_indices(game: Game, index: Index = "shapley") -> FloatVector:
     if index == "banzhaf":
         result = _expected_contributions(values, 0.5)
     else:
-        nodes, weights = np.polynomial.legendre.leggauss(game.n_players // 2 + 1)
+        nodes, weights = np.polynomial.legendre.leggauss(players_of(game) // 2 + 1)
         result = np.zeros(len(values))
         for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
             result += weight / 2 * _expected_contributions(values, (node + 1) / 2)
@@ -110,7 +112,7 @@ def interaction(
     index: Index = "shapley",
     *,
     budget: int,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> tuple[FloatVector, FloatVector]:
     """Return sampled interaction indices of some coalitions of any size, and standard errors.
 
@@ -132,16 +134,16 @@ def interaction(
         Source of all randomness.
     """
     _check_index(index)
-    n = game.n_players
-    asked = [sorted({int(player) for player in coalition}) for coalition in coalitions]
-    for coalition in asked:
-        if not coalition or coalition[0] < 0 or coalition[-1] >= n:
-            raise InvalidInputError(f"{coalition} is not a coalition of the players 0 … {n - 1}")
+    n = players_of(game)
+    budget = checked_budget(budget, n)
+    asked = [_checked_coalition(coalition, n) for coalition in coalitions]
+    if not asked:
+        return np.empty(0), np.empty(0)
     cost = sum(1 << len(coalition) for coalition in asked)
-    n_draws = budget // max(1, cost)
+    n_draws = budget // cost
     if n_draws < 2:
         raise BudgetError(f"these interactions need {2 * cost} evaluations or more, not {budget}")
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     batches = [_cubes(rng, n, coalition, index, n_draws) for coalition in asked]
     evaluator = Evaluator(game, budget)
     values = evaluator(np.concatenate([rows for rows, _ in batches]))
@@ -161,7 +163,7 @@ def pairwise_interactions(
     *,
     method: str = "auto",
     budget: int | None = None,
-    seed: int | np.random.Generator = 0,
+    seed: Seed = 0,
 ) -> PairEstimate:
     r"""Return the interaction index of every pair of players.
 
@@ -207,11 +209,10 @@ def pairwise_interactions(
            [ 0.5, -0.5,  0. ]])
     """
     _check_index(index)
-    n = game.n_players
+    n = players_of(game)
     if budget is None:
         budget = 1 << n if method == "exact" else max(default_budget(n), 4 * n * n)
-    if budget < 1:
-        raise BudgetError(f"the budget is {budget}; there must be something to evaluate")
+    budget = checked_budget(budget, n)
     method, reason = _choose(game, index, method, budget)
     if method == "exact":
         if isinstance(game, InducedSubgraphGame):
@@ -224,7 +225,7 @@ def pairwise_interactions(
         return PairEstimate(np.zeros((1, 1)), np.zeros((1, 1)), 0, method, "there is no pair")
     evaluator = Evaluator(game, budget)
     sample = SAMPLERS[index][method]
-    sampled = sample(evaluator, np.random.default_rng(seed))
+    sampled = sample(evaluator, generator_of(seed))
     for matrix in (sampled.values, sampled.stderr):
         np.fill_diagonal(matrix, 0.0)
     return PairEstimate(
@@ -261,6 +262,19 @@ def pairs_of_table(table: FloatVector, index: Index) -> FloatMatrix:
     result: FloatMatrix = pairs - single[:, None] - single[None, :] + (none[sizes] * values).sum()
     np.fill_diagonal(result, 0.0)
     return result
+
+
+def _checked_coalition(coalition: object, n_players: int) -> list[int]:
+    """Return the different players of a coalition in ascending order."""
+    try:
+        players = sorted({operator.index(player) for player in coalition})  # type: ignore[attr-defined]
+    except TypeError:
+        players = []
+    if not players or players[0] < 0 or players[-1] >= n_players:
+        raise InvalidInputError(
+            f"{coalition!r} is not a coalition of some of the players 0 … {n_players - 1}"
+        )
+    return players
 
 
 def _check_index(index: str) -> None:

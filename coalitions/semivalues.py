@@ -11,11 +11,12 @@ everybody tosses, and Beta-Shapley the one of a coin whose bias is drawn first.
 
 from __future__ import annotations
 
-from math import comb, lgamma
+from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions._checks import Seed, generator_of, number_in, one_number_each
 from coalitions._coins import fair_coalitions, least_squares
 from coalitions._one_thread import one_blas_thread
 from coalitions._subsets import coalition_sizes, sums_with_player
@@ -23,13 +24,13 @@ from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.estimator import Estimate
 from coalitions.evaluator import Evaluator
-from coalitions.game import FloatVector, Game, IntVector, table_of
+from coalitions.game import FloatVector, Game, IntVector, players_of, table_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
-from coalitions.shapley_value import default_budget
+from coalitions.shapley_value import checked_budget, default_budget
 
 
 def banzhaf(
-    game: Game, *, method: str = "auto", budget: int | None = None, seed: int = 0
+    game: Game, *, method: str = "auto", budget: int | None = None, seed: Seed = 0
 ) -> Estimate:
     r"""Return the Banzhaf values: what a player adds if everybody else tosses a coin.
 
@@ -64,15 +65,15 @@ def banzhaf(
     >>> banzhaf(glove).values
     array([0.75, 0.25, 0.25])
     """
-    n = game.n_players
-    few = budget is not None and budget < 4 * (n + 1)
+    n = players_of(game)
+    few = budget is not None and checked_budget(budget, n) < 4 * (n + 1)
     ways = ("msr", "regression") if few else ("regression", "msr")
     method, budget, reason = _choose(game, method, budget, *ways)
     if method == "msr":
         return _maximum_sample_reuse(game, budget, seed, reason)
     if method == "regression":
         return _regression(game, budget, seed, reason)
-    sizes = np.array([comb(n - 1, k) * 0.5 ** (n - 1) for k in range(n)])
+    sizes = np.array([comb(n - 1, k) / (1 << (n - 1)) for k in range(n)])
     return _semivalue(game, sizes, method, budget, seed, reason)
 
 
@@ -83,7 +84,7 @@ def beta_shapley(
     *,
     method: str = "auto",
     budget: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Estimate:
     r"""Return the Beta(α, β)-Shapley values [Kwon2022]_.
 
@@ -107,15 +108,15 @@ def beta_shapley(
     >>> beta_shapley(glove, 1, 1).values.round(6).tolist()
     [0.666667, 0.166667, 0.166667]
     """
-    if not (alpha > 0 and beta > 0 and np.isfinite([alpha, beta]).all()):
-        raise InvalidInputError(f"alpha is {alpha} and beta is {beta}; both must be positive")
-    n = game.n_players
-    sizes = np.array(
-        [
-            comb(n - 1, k) * np.exp(_log_beta(k + beta, n - 1 - k + alpha) - _log_beta(alpha, beta))
-            for k in range(n)
-        ]
-    )
+    alpha = number_in(alpha, "alpha", 1e-300, 1e300)
+    beta = number_in(beta, "beta", 1e-300, 1e300)
+    n = players_of(game)
+    # Neighbouring terms have a simple ratio; factorials and Beta functions would overflow.
+    k = np.arange(n - 1)
+    steps = np.log((n - 1 - k) / (k + 1)) + np.log(k + beta) - np.log(n - 2 - k + alpha)
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
+    sizes = np.exp(logs - logs.max())
+    sizes /= sizes.sum()
     method, budget, reason = _choose(game, method, budget)
     return _semivalue(game, sizes, method, budget, seed, reason)
 
@@ -126,7 +127,7 @@ def semivalue(
     *,
     method: str = "auto",
     budget: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Estimate:
     """Return the semivalue of a distribution of sizes.
 
@@ -158,9 +159,9 @@ def semivalue(
     >>> semivalue(glove, [0, 1, 0]).values  # what a player adds to one other
     array([1. , 0.5, 0.5])
     """
-    q = np.asarray(sizes, np.float64)
-    n = game.n_players
-    if q.shape != (n,) or not (q >= 0).all() or abs(q.sum() - 1) > 1e-9:
+    n = players_of(game)
+    q = one_number_each(sizes, n, "sizes")
+    if not (q >= 0).all() or abs(q.sum() - 1) > 1e-9:
         raise InvalidInputError(
             f"sizes must be {n} probabilities that add up to 1, one for each number of others"
         )
@@ -195,8 +196,7 @@ def _choose(game: Game, method: str, budget: int | None, *sampled: str) -> tuple
         )
     if budget is None:
         budget = 1 << n if method == "exact" else default_budget(n)
-    if budget < 1:
-        raise BudgetError(f"the budget is {budget}; there must be something to evaluate")
+    budget = checked_budget(budget, n)
     if method != "auto":
         return method, budget, "you asked for it"
     if isinstance(game, InducedSubgraphGame):
@@ -209,7 +209,7 @@ def _choose(game: Game, method: str, budget: int | None, *sampled: str) -> tuple
 
 
 def _semivalue(
-    game: Game, sizes: FloatVector, method: str, budget: int, seed: int, reason: str
+    game: Game, sizes: FloatVector, method: str, budget: int, seed: Seed, reason: str
 ) -> Estimate:
     n = game.n_players
     if method == "star":
@@ -224,11 +224,11 @@ def _semivalue(
     return Estimate(values, np.zeros(n), 1 << n, "exact", reason)
 
 
-def _maximum_sample_reuse(game: Game, budget: int, seed: int, reason: str) -> Estimate:
+def _maximum_sample_reuse(game: Game, budget: int, seed: Seed, reason: str) -> Estimate:
     half = budget // 2
     if half < 2:
         raise BudgetError(f"msr needs a budget of at least 4 evaluations, not {budget}")
-    coalitions = fair_coalitions(budget, game.n_players, np.random.default_rng(seed))
+    coalitions = fair_coalitions(budget, game.n_players, generator_of(seed))
     evaluator = Evaluator(game, budget)
     values = evaluator(coalitions)
     centred = values - values.mean()
@@ -244,8 +244,8 @@ def _maximum_sample_reuse(game: Game, budget: int, seed: int, reason: str) -> Es
     )
 
 
-def _regression(game: Game, budget: int, seed: int, reason: str) -> Estimate:
-    coalitions = fair_coalitions(budget, game.n_players, np.random.default_rng(seed))
+def _regression(game: Game, budget: int, seed: Seed, reason: str) -> Estimate:
+    coalitions = fair_coalitions(budget, game.n_players, generator_of(seed))
     evaluator = Evaluator(game, budget)
     values = evaluator(coalitions)
     signs = np.where(coalitions, 1.0, -1.0)
@@ -257,7 +257,7 @@ def _regression(game: Game, budget: int, seed: int, reason: str) -> Estimate:
     )
 
 
-def _stars(game: Game, sizes: FloatVector, budget: int, seed: int, reason: str) -> Estimate:
+def _stars(game: Game, sizes: FloatVector, budget: int, seed: Seed, reason: str) -> Estimate:
     n = game.n_players
     k = np.arange(n)
     upward = n - k >= k + 1
@@ -265,7 +265,7 @@ def _stars(game: Game, sizes: FloatVector, budget: int, seed: int, reason: str) 
     chance = sizes / rays
     chance = chance / chance.sum()
     n_stars = _affordable(chance, rays + 1, budget)
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     drawn = _systematic(chance, n_stars, float(rng.random()))
     rank = rng.permuted(np.tile(np.arange(n), (n_stars, 1)), axis=1)
     # Stars tell about half of the players or more: two with opposite ranks tell about everybody.
@@ -315,7 +315,3 @@ def _systematic(chance: FloatVector, n_draws: int, offset: float) -> IntVector:
     ends = np.cumsum(chance)
     ends[-1] = np.inf
     return np.searchsorted(ends, points, side="right")
-
-
-def _log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)

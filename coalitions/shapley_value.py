@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from coalitions._checks import Seed, number_in, seed_of, whole_number
 from coalitions.errors import BudgetError, InvalidInputError
 from coalitions.estimator import ESTIMATORS, Estimate, Estimator, Sampled
 from coalitions.evaluator import Evaluator, Progress
-from coalitions.game import Game, closed_form_of, table_of
+from coalitions.game import Game, closed_form_of, players_of, table_of
 
 EXACT_PLAYERS = 16
 """Up to this many players the default budget is all 2^n coalitions."""
@@ -26,6 +28,9 @@ overtaken on the first of the games.
 
 REGRESSION_PLAYERS = 1000
 """Up to this many players a least-squares fit takes seconds at most."""
+
+MOST_REPEATS = 100_000
+"""Budgets larger than this and than 2^n are cut to the larger of the two."""
 
 FIRST_SHARE = 16
 """With a target error, the first look is after a 16th of the budget, and then at each doubling."""
@@ -44,7 +49,7 @@ def shapley(
     budget: int | None = None,
     *,
     target_error: float | None = None,
-    seed: int | np.random.Generator = 0,
+    seed: Seed = 0,
     batch_size: int | None = None,
     progress: Progress | None = None,
     **options: Any,  # noqa: ANN401 (the options of the method, checked by its constructor)
@@ -86,29 +91,34 @@ def shapley(
     >>> result.method, result.evaluations
     ('exact', 8)
     """
-    n = _checked_players(game)
+    n = players_of(game)
     default = default_budget(n)
-    if budget is not None and (isinstance(budget, bool) or int(budget) != budget or budget < 1):
-        raise InvalidInputError(f"the budget is {budget}; it must be a whole number of at least 1")
-    if batch_size is not None and batch_size < 1:
-        raise InvalidInputError(f"the batch size is {batch_size}; it must be at least 1")
-    if target_error is not None and not target_error >= 0:
-        raise InvalidInputError(f"the target error is {target_error}; it must not be negative")
-    if isinstance(seed, np.random.Generator):
-        seed = int(seed.integers(1 << 62))
+    if budget is not None:
+        budget = checked_budget(budget, n)
+    if batch_size is not None:
+        batch_size = whole_number(batch_size, "the batch size", 1)
+    if target_error is not None:
+        target_error = number_in(target_error, "the target error", 0.0, inf)
+    seed = seed_of(seed)
     if isinstance(method, Estimator):
         if options:
             raise TypeError(f"set the options on the estimator: {', '.join(options)}")
         estimator, choice = method, Choice(name_of(method), "you asked for it")
+    elif not isinstance(method, str):
+        raise InvalidInputError(
+            f"the method is {method!r}; it must be a name or an estimator with its options set"
+        )
     else:
         choice = Choice(method, "you asked for it")
         if method == "auto":
-            choice = choose(game, int(budget or default))
+            if options:
+                raise TypeError(f"name the method that these options are for: {', '.join(options)}")
+            choice = choose(game, budget or default)
         estimator = ESTIMATORS[choice.method](**options)
     if budget is None:
         exact = choice.method == "exact"
         budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
-    evaluator = Evaluator(game, int(budget), batch_size=batch_size, progress=progress)
+    evaluator = Evaluator(game, budget, batch_size=batch_size, progress=progress)
     if n == 1:
         if evaluator.budget < 2:
             raise BudgetError("a lone player's value takes 2 evaluations, but the budget is 1")
@@ -116,7 +126,13 @@ def shapley(
         sampled = Sampled(np.array([grand - empty]), np.zeros(1))
         choice = Choice("exact", "a lone player gets everything")
     else:
-        sampled = _estimated(estimator, choice, evaluator, target_error, int(seed))
+        try:
+            sampled = _estimated(estimator, choice, evaluator, target_error, seed)
+        except MemoryError:
+            raise BudgetError(
+                f"{choice.method} needs more memory than there is for {n} players and a budget of"
+                f" {budget} evaluations; allow fewer"
+            ) from None
     return Estimate(
         values=sampled.values,
         stderr=sampled.stderr,
@@ -130,6 +146,16 @@ def shapley(
 def default_budget(n_players: int) -> int:
     """Return the budget of a game of n players if none is given."""
     return 1 << n_players if n_players <= EXACT_PLAYERS else BUDGET_PER_PLAYER * n_players
+
+
+def checked_budget(budget: object, n_players: int) -> int:
+    """Return the budget as a whole number, and no more of it than makes sense.
+
+    There are only 2^n coalitions. More evaluations than that are repeats, which cost nothing but
+    are drawn one by one; so the budget of a small game ends at 100 000.
+    """
+    whole = whole_number(budget, "the budget", 1)
+    return min(whole, max(1 << n_players, MOST_REPEATS))
 
 
 def name_of(estimator: Estimator) -> str:
@@ -162,18 +188,6 @@ def choose(game: Game, budget: int) -> Choice:
         "antithetic",
         f"least squares would take too long for {n} players, over {REGRESSION_PLAYERS}",
     )
-
-
-def _checked_players(game: Game) -> int:
-    try:
-        n = int(game.n_players)
-    except (AttributeError, TypeError, ValueError):
-        raise InvalidInputError(
-            "a game needs a whole number n_players; wrap a function: FunctionGame(function, n)"
-        ) from None
-    if n < 1:
-        raise InvalidInputError(f"the game has {n} players; it needs at least one")
-    return n
 
 
 def _estimated(

@@ -84,3 +84,12 @@ class CoalitionStructure:
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return iter(self.coalitions)
+
+
+def check_structure(structure: object) -> None:
+    """Raise if this is no structure, for instance a list of lists."""
+    if not isinstance(structure, CoalitionStructure):
+        raise InvalidInputError(
+            f"a {type(structure).__name__} is no structure; make one by"
+            " CoalitionStructure([[0, 1], [2]])"
+        )

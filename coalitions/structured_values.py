@@ -11,10 +11,10 @@ from coalitions._subsets import coalition_sizes
 from coalitions.enumeration import ROWS_PER_CALL, all_coalitions, value_table
 from coalitions.errors import InvalidInputError
 from coalitions.estimators.exact import exact_of_table
-from coalitions.game import BoolMatrix, FloatVector, Game
+from coalitions.game import BoolMatrix, FloatVector, Game, players_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.graph import SynergyGraph
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, check_structure
 from coalitions.wrappers import evaluate, restricted
 
 
@@ -122,10 +122,10 @@ def potential_of_table(table: FloatVector) -> FloatVector:
 
 def check_players(game: Game | SynergyGraph, structure: CoalitionStructure) -> None:
     """Raise if the structure is not one of the game's players."""
-    if structure.n_players != game.n_players:
-        raise InvalidInputError(
-            f"the structure has {structure.n_players} players, the game {game.n_players}"
-        )
+    check_structure(structure)
+    n = game.n_players if isinstance(game, SynergyGraph) else players_of(game)
+    if structure.n_players != n:
+        raise InvalidInputError(f"the structure has {structure.n_players} players, the game {n}")
 
 
 def _inner_table(

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from coalitions._checks import Seed, generator_of
 from coalitions.game import Game
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
@@ -28,7 +29,7 @@ def estimate_synergy(
     method: str = "shapley",
     *,
     budget: int | None = None,
-    seed: int | np.random.Generator = 0,
+    seed: Seed = 0,
     labels: Iterable[Hashable] | None = None,
 ) -> SynergyGraph:
     """Return the graph of pairwise synergies of a game.
@@ -55,6 +56,6 @@ def estimate_synergy(
            [ 2.,  0.,  0.],
            [-1.,  0.,  0.]])
     """
-    graph = SYNERGIES[method](game, budget=budget, rng=np.random.default_rng(seed))
+    graph = SYNERGIES[method](game, budget=budget, rng=generator_of(seed))
     names = getattr(game, "labels", None) if labels is None else labels
     return graph if names is None else SynergyGraph(graph.matrix, labels=names)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import BudgetError, InvalidInputError
-from coalitions.game import FloatVector, Game, IntVector, as_coalitions
+from coalitions.game import FloatVector, Game, IntVector, as_coalitions, players_of
 
 
 def cached(game: Game, *, limit: int | None = None) -> CachedGame:
@@ -54,6 +54,7 @@ class CachedGame:
     def __init__(self, game: Game, limit: int | None = None) -> None:
         if limit is not None and limit < 0:
             raise InvalidInputError(f"the limit is {limit}; it must not be negative")
+        players_of(game)
         self.game = game
         self.limit = limit
         self.evaluations = 0
@@ -116,6 +117,7 @@ class NormalisedGame:
     """A game shifted to v(∅) = 0 and maybe scaled to v(N) = 1; see `normalised`."""
 
     def __init__(self, game: Game, scale: bool = False) -> None:
+        players_of(game)
         self.game = game
         self.scale = scale
         self._ends: tuple[float, float] | None = None
@@ -169,7 +171,7 @@ class RestrictedGame:
 
     def __init__(self, game: Game, players: Sequence[int] | IntVector) -> None:
         chosen = np.asarray(players)
-        n = int(game.n_players)
+        n = players_of(game)
         if chosen.ndim != 1 or not len(chosen) or chosen.dtype.kind not in "iu":
             raise InvalidInputError("players must be a list of at least one player number")
         if len(np.unique(chosen)) != len(chosen) or chosen.min() < 0 or chosen.max() >= n:
@@ -212,6 +214,7 @@ class ReportedGame:
     """A game that reports its progress; see `reported`."""
 
     def __init__(self, game: Game, report: Callable[[int], None]) -> None:
+        players_of(game)
         self.game = game
         self.report = report
         self.rows = 0
@@ -239,6 +242,8 @@ def evaluate(game: Game, rows: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) 
     each row.
     """
     answer = game(rows)
+    if np.iscomplexobj(answer):
+        raise InvalidInputError("the game's values are complex; a value is a real number")
     try:
         values = np.asarray(answer, np.float64)
     except (TypeError, ValueError) as error:

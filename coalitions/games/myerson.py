@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError
-from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions
+from coalitions._checks import ends_of_links
+from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, players_of
 from coalitions.graph import SynergyGraph
 from coalitions.wrappers import cached
 
@@ -41,16 +41,7 @@ class GraphRestrictedGame:
     """
 
     def __init__(self, game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -> None:
-        n = int(game.n_players)
-        if isinstance(links, SynergyGraph):
-            if links.n_players != n:
-                raise InvalidInputError(f"the graph has {links.n_players} players, the game {n}")
-            i, j, _ = links.edges
-        else:
-            pairs = np.array(list(links), np.int64).reshape(-1, 2)
-            if len(pairs) and not (pairs.min() >= 0 and pairs.max() < n):
-                raise InvalidInputError(f"a link names a player that is not among 0 … {n - 1}")
-            i, j = pairs.T
+        i, j = ends_of_links(links, players_of(game))
         self.game = game
         self._cached = cached(game)
         self._i, self._j = np.array(i), np.array(j)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from coalitions._checks import whole_number
 from coalitions.errors import BudgetError
 from coalitions.evaluator import Evaluator
-from coalitions.game import Game
+from coalitions.game import Game, players_of
 from coalitions.graph import SynergyGraph
 from coalitions.synergy_estimation import SYNERGIES
 
@@ -20,9 +21,9 @@ def pairs(game: Game, *, budget: int | None, rng: np.random.Generator) -> Synerg
     It takes 1 + n(n + 1)/2 evaluations and nothing is random: the choice where larger coalitions
     are too expensive to evaluate, or where pairs are all that matters.
     """
-    n = game.n_players
+    n = players_of(game)
     needed = 1 + n * (n + 1) // 2
-    if budget is not None and budget < needed:
+    if budget is not None and whole_number(budget, "the budget", 1) < needed:
         raise BudgetError(f"all pairs of {n} players need {needed} evaluations, not {budget}")
     i, j = np.triu_indices(n, 1)
     coalitions = np.zeros((needed, n), np.bool_)

@@ -73,7 +73,7 @@ def test_seeds_repeat(graph):
         (["--method", "exakt"], "did you mean 'exact'"),
         (["--method", "permutation", "--budget", "2"], "needs at least 6 evaluations"),
         (["--budget", "0"], "the budget is 0"),
-        (["--target-error", "-1"], "must not be negative"),
+        (["--target-error", "-1"], "a number of at least 0"),
     ],
 )
 def test_bad_input_is_one_sentence_and_code_2(graph, arguments, sentence):

@@ -113,9 +113,9 @@ def test_scale_does_not_matter():
 
 
 def test_bad_requests_get_a_sentence():
-    with pytest.raises(InvalidInputError, match="expected 3 finite numbers"):
+    with pytest.raises(InvalidInputError, match="the payoff must be 3 finite numbers"):
         core_membership(GLOVE, [1, 0])
-    with pytest.raises(InvalidInputError, match="expected 3 finite numbers"):
+    with pytest.raises(InvalidInputError, match="the payoff must be 3 finite numbers"):
         core_membership(GLOVE, [1, 0, np.nan])
     with pytest.raises(InvalidInputError, match="25 players are too many"):
         least_core(SynergyGraph(np.zeros((25, 25))).game())

@@ -207,7 +207,10 @@ def test_a_kernel_from_a_value_function():
         (lambda: FunctionGame(3, 2), "can be called"),
         (lambda: FunctionGame(len, 0), "at least one"),
         (lambda: FunctionGame(len, 2, takes="set"), "takes is 'set'"),
-        (lambda: GraphRestrictedGame(AirportGame([1, 2]), [(0, 2)]), "not among 0 … 1"),
+        (
+            lambda: GraphRestrictedGame(AirportGame([1, 2]), [(0, 2)]),
+            "not a link between two of the players 0 … 1",
+        ),
         (
             lambda: GraphRestrictedGame(AirportGame([1, 2]), SynergyGraph(np.zeros((3, 3)))),
             "the graph has 3 players",

@@ -206,7 +206,7 @@ def test_bad_requests_get_a_sentence(rng):
     game = Asked(rng.random(1 << 5))
     with pytest.raises(InvalidInputError, match="probabilities that add up to 1"):
         semivalue(game, [0.5] * 5)
-    with pytest.raises(InvalidInputError, match="both must be positive"):
+    with pytest.raises(InvalidInputError, match="alpha is 0; it must be a number"):
         beta_shapley(game, 0, 1)
     with pytest.raises(UnknownNameError, match="there are: auto, exact, regression, msr, star"):
         banzhaf(game, method="guess")

@@ -1,0 +1,227 @@
+"""Odd inputs: one clear sentence, or the right number; never a quiet wrong one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coalitions
+from coalitions import (
+    ESTIMATORS,
+    CoalitionStructure,
+    FunctionGame,
+    GraphRestrictedGame,
+    InvalidInputError,
+    SynergyGraph,
+    TableGame,
+    adjusted_rand_index,
+    banzhaf,
+    beta_shapley,
+    cached,
+    core_membership,
+    deviations,
+    estimate_synergy,
+    interaction,
+    interaction_indices,
+    least_core,
+    myerson_value,
+    normalised,
+    nucleolus,
+    owen_value,
+    pairwise_interactions,
+    payoffs,
+    reported,
+    restricted,
+    semivalue,
+    shapley,
+    value_table,
+)
+
+GRAND = CoalitionStructure.grand(4)
+CONCEPTS = {
+    "shapley": shapley,
+    "banzhaf": banzhaf,
+    "beta": lambda game: beta_shapley(game, 2, 1),
+    "semivalue": lambda game: semivalue(game, [0.25] * 4),
+    "pairs": pairwise_interactions,
+    "indices": interaction_indices,
+    "interaction": lambda game: interaction(game, [[0]], budget=16),
+    "myerson": lambda game: myerson_value(game, [(0, 1), (1, 2), (2, 3)]),
+    "least core": least_core,
+    "membership": lambda game: core_membership(game, np.ones(4)),
+    "nucleolus": nucleolus,
+    "owen": lambda game: owen_value(game, GRAND),
+    "payoffs": lambda game: payoffs(game, GRAND),
+    "deviations": lambda game: deviations(game, GRAND),
+    "synergy": lambda game: estimate_synergy(game).matrix,
+    "pair synergy": lambda game: estimate_synergy(game, "pairs").matrix,
+    "table": value_table,
+}
+WRAPPERS = {
+    "cached": cached,
+    "normalised": normalised,
+    "restricted": lambda game: restricted(game, [0]),
+    "reported": lambda game: reported(game, print),
+    "links": lambda game: GraphRestrictedGame(game, []),
+}
+
+
+class Answers:
+    """A game of four players that answers whatever it is told to."""
+
+    def __init__(self, answer, n_players=4):
+        self.answer = answer
+        self.n_players = n_players
+
+    def __call__(self, rows):
+        return self.answer(rows)
+
+
+class Scribbles:
+    """A game that spoils the rows it is given."""
+
+    n_players = 4
+
+    def __call__(self, rows):
+        values = rows.sum(axis=1) ** 2.0
+        rows[:] = False
+        return values
+
+
+@pytest.mark.parametrize("name", CONCEPTS)
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            lambda rows: np.where(rows.sum(axis=1) == 2, np.nan, 1.0),
+            r"the value of coalition \[.*\] is nan",
+        ),
+        (lambda rows: rows.sum(axis=1) * 1j, "complex"),
+        (lambda rows: 1.0, "one value for each row"),
+        (lambda rows: ["a"] * len(rows), "not numbers"),
+    ],
+)
+def test_a_bad_answer_of_the_game_is_named(name, answer, message):
+    with pytest.raises(InvalidInputError, match=message):
+        CONCEPTS[name](Answers(answer))
+
+
+@pytest.mark.parametrize("use", [*CONCEPTS.values(), *WRAPPERS.values()])
+@pytest.mark.parametrize("no_game", [Answers(len, 4.0), Answers(len, None), len, "abc"])
+def test_what_is_no_game_is_told_so(use, no_game):
+    with pytest.raises(InvalidInputError, match="a game needs n_players, a whole number"):
+        use(no_game)
+
+
+def test_a_graph_becomes_a_game_first():
+    with pytest.raises(InvalidInputError, match=r"graph\.game\(\)"):
+        shapley(SynergyGraph(np.zeros((3, 3))))
+
+
+@pytest.mark.parametrize("name", CONCEPTS)
+def test_a_list_of_numbers_is_an_answer_and_rows_may_be_spoiled(name):
+    def plain(rows):
+        return [float(sum(row)) ** 2 for row in rows]
+
+    expected = CONCEPTS[name](FunctionGame(lambda rows: rows.sum(axis=1) ** 2.0, 4))
+    for game in (Answers(plain), Scribbles()):
+        assert repr(CONCEPTS[name](game)) == repr(expected)
+
+
+GAME = FunctionGame(lambda rows: np.sqrt(rows.sum(axis=1)), 5)
+SAMPLED = {
+    "shapley": lambda **o: shapley(GAME, "permutation", **({"budget": 100} | o)),
+    "msr": lambda **o: banzhaf(GAME, method="msr", **({"budget": 100} | o)),
+    "star": lambda **o: beta_shapley(GAME, 1, 2, method="star", **({"budget": 100} | o)),
+    "chains": lambda **o: pairwise_interactions(GAME, method="chains", **({"budget": 200} | o)),
+    "interaction": lambda **o: interaction(GAME, [[0, 1]], **({"budget": 100} | o)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("budget", [0, -5, 2.5, "100", float("nan"), float("inf"), True, [3]])
+def test_budgets_are_whole_numbers(name, budget):
+    with pytest.raises(InvalidInputError, match=r"the budget is .*; it must be a whole number"):
+        SAMPLED[name](budget=budget)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_budget_of_all_the_world_is_not_drawn(name):
+    SAMPLED[name](budget=10**12)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_no_estimator_draws_for_ever(name):
+    game = TableGame(np.arange(8.0))
+    asked = FunctionGame(game, 3)
+    found = shapley(asked, name, 10**12)
+    assert found.evaluations <= 8
+    np.testing.assert_allclose(found.values, [1, 2, 4], atol=0.1)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("seed", [-1, 1.5, "abc", None, float("nan")])
+def test_seeds_are_whole_numbers_or_generators(name, seed):
+    with pytest.raises(InvalidInputError, match="the seed is"):
+        SAMPLED[name](seed=seed)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_generator_is_a_seed_everywhere(name):
+    one, same = (SAMPLED[name](seed=np.random.default_rng(7)) for _ in range(2))
+    one, same = (found if name == "interaction" else [found.values] for found in (one, same))
+    np.testing.assert_array_equal(one[0], same[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: shapley(GAME, 3), "the method is 3"),
+        (lambda: shapley(GAME, batch_size=2.5), "the batch size is 2.5"),
+        (lambda: shapley(GAME, target_error="small"), "the target error is 'small'"),
+        (lambda: beta_shapley(GAME, "1", 1), "alpha is '1'"),
+        (lambda: semivalue(GAME, "abc"), "sizes must be 5 finite numbers"),
+        (lambda: core_membership(GAME, "abc"), "the payoff must be 5 finite numbers"),
+        (lambda: interaction(GAME, [0, 1], budget=50), "0 is not a coalition"),
+        (lambda: interaction(GAME, [["a"]], budget=50), r"\['a'\] is not a coalition"),
+        (lambda: myerson_value(GAME, [(0, 1, 2)]), r"\(0, 1, 2\) is not a link"),
+        (lambda: myerson_value(GAME, [(0.5, 1)]), r"\(0.5, 1\) is not a link"),
+        (lambda: myerson_value(GAME, None), "links are a graph or pairs of players, not None"),
+        (lambda: GraphRestrictedGame(GAME, [(0.5, 1)]), r"\(0.5, 1\) is not a link"),
+        (lambda: owen_value(GAME, [[0, 1], [2, 3, 4]]), "a list is no structure"),
+        (lambda: payoffs(GAME, [[0, 1], [2, 3, 4]]), "a list is no structure"),
+        (lambda: adjusted_rand_index([0, 1], [0, 1]), "a list is no structure"),
+    ],
+)
+def test_one_sentence_says_what_is_wrong(call, message):
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+
+
+def test_options_need_a_method():
+    with pytest.raises(TypeError, match="name the method that these options are for: tolerance"):
+        shapley(GAME, tolerance=0.1)
+
+
+def test_no_interactions_are_none():
+    means, errors = interaction(GAME, [], budget=10)
+    assert (len(means), len(errors)) == (0, 0)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e12, 1e300])
+def test_a_beta_coin_without_doubt_is_the_fair_coin(scale, rng):
+    game = TableGame(rng.normal(size=64))
+    np.testing.assert_allclose(
+        beta_shapley(game, scale, scale).values, banzhaf(game).values, atol=1e-5
+    )
+
+
+def test_semivalues_of_more_players_than_factorials_can_count():
+    game = FunctionGame(lambda rows: rows @ np.arange(1300.0), 1300)
+    np.testing.assert_allclose(beta_shapley(game, 1, 1, budget=8000).values, np.arange(1300.0))
+    star = banzhaf(game, method="star", budget=8000)
+    np.testing.assert_allclose(star.values, np.arange(1300.0))
+
+
+def test_every_public_name_is_there():
+    assert all(hasattr(coalitions, name) for name in coalitions.__all__)
