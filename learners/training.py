@@ -98,11 +98,27 @@ def fit(
     def goal(value: Tensor, params: Params) -> Tensor:
         return objective(value, params, received) if objective else value
 
-    def plain_gradients() -> Iterator[tuple[Tensor, Tensor]]:
+    def losses() -> Iterator[Tensor]:
         for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
-            images, labels = data.take(chosen)
-            value = loss(workspace.module, images, labels)
+            yield loss(workspace.module, *data.take(chosen))
+
+    def plain_steps() -> Iterator[Tensor]:
+        for value in losses():
+            workspace.descend(goal(value, named), lr)
+            yield value.detach()
+
+    def plain_gradients() -> Iterator[tuple[Tensor, Tensor]]:
+        for value in losses():
             yield workspace.backward(goal(value, named)), value.detach()
+
+    def steps_along(gradients: Iterator[tuple[Tensor, Tensor]]) -> Iterator[Tensor]:
+        for gradient, value in gradients:
+            with torch.no_grad():
+                if proximal:
+                    pull = parameters - centre
+                    gradient.add_(pull if trained is None else pull * trained, alpha=proximal)
+                step(gradient)
+            yield value
 
     if privacy is not None and privacy.mode == "records":
         if loss is not cross_entropy or data is not client.data.train:
@@ -111,20 +127,17 @@ def fit(
                 " of single training images, whose gradients could be clipped one by one"
             )
         n_steps = _private_steps(client, epochs, steps)
-        gradients = _private_gradients(
-            client, privacy, purpose, n_steps, goal if objective else None, only
+        taken = steps_along(
+            _private_gradients(client, privacy, purpose, n_steps, goal if objective else None, only)
         )
+    elif settings.optimizer == "sgd" and not settings.momentum and not proximal:
+        taken = plain_steps()
     else:
-        gradients = plain_gradients()
+        taken = steps_along(plain_gradients())
     with training_mode(client, purpose):
-        for gradient, value in gradients:
+        for value in taken:
             total += value
             n_batches += 1
-            with torch.no_grad():
-                if proximal:
-                    pull = parameters - centre
-                    gradient.add_(pull if trained is None else pull * trained, alpha=proximal)
-                step(gradient)
     workspace.freeze_all_but(None)
     return Fitted(workspace.saved(), float(total) / max(n_batches, 1))
 
