@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import typer
+
 _PLACES = {
     "algorithms": ("ALGORITHMS", "learners.algorithms"),
     "aggregations": ("AGGREGATIONS", "learners.aggregation"),
@@ -28,17 +30,36 @@ def registered(kind: str) -> list[str]:
     """
     registry, place = _PLACES[kind]
     pattern = re.compile(rf"^@{registry}\.register\(\s*\"([^\"]+)\"", re.MULTILINE)
-    return sorted({name for file in _files(place) for name in pattern.findall(file.read_text())})
+    return sorted(
+        {
+            name
+            for file in _files(place)
+            for name in pattern.findall(file.read_text(encoding="utf-8"))
+        }
+    )
 
 
-def completion(kind: str) -> Callable[[str], list[str]]:
-    """Return what completes a name of a kind for the shell."""
+def completion(kind: str, *, several: bool = False) -> Callable[[str], list[str]]:
+    """Return what completes a name of a kind for the shell, or the last of several, with commas."""
 
     def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
         extra = ["auto"] if kind in ("models", "solvers", "estimators") else []
-        return [name for name in extra + registered(kind) if name.startswith(incomplete)]
+        names = [name for name in extra + registered(kind) if name.startswith(last)]
+        return [f"{before}{comma}{name}" for name in names]
 
     return complete
+
+
+def complete_option(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the options that --set can give the algorithm that was typed before it."""
+    algorithm = context.params.get("algorithm") or "fedavg"
+    for file in _files("learners.algorithms"):
+        text = file.read_text(encoding="utf-8")
+        if f'@ALGORITHMS.register("{algorithm}")' in text:
+            names = re.findall(r"^    (\w+): [^=\n]+ = option\(", text, re.MULTILINE)
+            return [f"{name}=" for name in names if name.startswith(incomplete)]
+    return []
 
 
 def _files(place: str) -> Iterator[Path]:

@@ -15,6 +15,7 @@ import typer
 from cli import _run_options as flags
 from cli._comparison_formats import ENDINGS, FORMATS, print_table
 from cli._comparison_progress import ComparisonLine
+from cli._names import completion
 from cli._output import Json, Plugin, Quiet, stderr, stdout
 from coalitions.errors import InvalidInputError
 
@@ -23,40 +24,22 @@ if TYPE_CHECKING:
     from learners.experiment import Result
 
 
+@flags.takes_settings("algorithm", "seed", "evaluate_every")
 def compare_command(
+    *,
     config: Annotated[
         Path | None, typer.Argument(help="Settings as TOML that all runs share.")
     ] = None,
     algorithms: Annotated[
         str,
         typer.Option(
-            metavar="A,B,…", help="Methods, or `all`; `coalitions algorithms` lists them."
+            metavar="A,B,…",
+            help="Methods, or `all`; `coalitions algorithms` lists them.",
+            autocompletion=completion("algorithms", several=True),
         ),
     ] = "local,fedavg",
     seeds: Annotated[str, typer.Option(metavar="N,N,…", help="Seeds.")] = "0,1,2",
-    dataset: flags.Dataset = None,
-    data_dir: flags.DataDir = None,
-    clients: flags.Clients = None,
-    partition: flags.Partition = None,
-    rounds: flags.Rounds = None,
-    participation: flags.Participation = None,
-    local_epochs: flags.LocalEpochs = None,
-    batch_size: flags.BatchSize = None,
-    lr: flags.Lr = None,
-    model: flags.Model = None,
-    train_size: flags.TrainSize = None,
-    device: flags.Device = None,
-    engine: flags.Engine = None,
-    workers: flags.Workers = None,
-    optimizer: flags.Optimizer = None,
-    momentum: flags.Momentum = None,
-    aggregation: flags.Aggregation = None,
-    noise: flags.Noise = None,
-    clip: flags.Clip = None,
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    dp: flags.Dp = None,
-    poison: flags.Poison = None,
+    given: Mapping[str, Any],
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,31 +83,6 @@ def compare_command(
 
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
-    given = {
-        "dataset": dataset,
-        "data_dir": data_dir,
-        "clients": clients,
-        "partition": partition,
-        "rounds": rounds,
-        "participation": participation,
-        "local_epochs": local_epochs,
-        "batch_size": batch_size,
-        "lr": lr,
-        "model": model,
-        "train_size": train_size,
-        "device": device,
-        "engine": engine,
-        "workers": workers,
-        "optimizer": optimizer,
-        "momentum": momentum,
-        "aggregation": aggregation,
-        "noise": noise,
-        "clip": clip,
-        "epsilon": epsilon,
-        "delta": delta,
-        "dp": dp,
-        "poison": poison,
-    }
     numbers = _seeds(seeds)
     target = _Target.of(format_, output, json_output)
     from dataclasses import fields

@@ -7,13 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from cli._names import completion
 from cli._output import Json, Plugin, Seed, print_json, stdout
 from coalitions.errors import InvalidInputError
 
 
 def datasets_command(
     name: Annotated[
-        str | None, typer.Argument(help="A data set to deal out; without it, all are listed.")
+        str | None,
+        typer.Argument(
+            help="A data set to deal out; without it, all are listed.",
+            autocompletion=completion("datasets"),
+        ),
     ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder with data files; default $COALITIONS_DATA.")

@@ -65,6 +65,7 @@ def _print(tables: Mapping[str, Sequence[Option]]) -> None:
             console.print(f"{title} has no options of its own")
             continue
         table = Table("option", "default", "can be", "what it does", box=None, pad_edge=False)
+        table.columns[0].no_wrap = True
         for row in rows:
             cells = (row.name, _default(row), _domain(row), f"{row.help} {_condition(row)}".strip())
             table.add_row(*map(escape, cells))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli._game_file import read_game
+from cli._names import completion
 from cli._output import Format, Json, Plugin, Seed, Symmetrise, print_json, stdout
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def shapley_command(
         str,
         typer.Option(
             help="auto, exact, permutation, antithetic, truncated, stratified, kernel, leverage,"
-            " svarm, owen, group-testing, gtg or gaussian-process."
+            " svarm, owen, group-testing, gtg or gaussian-process.",
+            autocompletion=completion("estimators"),
         ),
     ] = "auto",
     budget: Annotated[

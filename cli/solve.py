@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli._names import completion
 from cli._output import (
     Format,
     Json,
@@ -15,6 +16,8 @@ from cli._output import (
     Quiet,
     Seed,
     Symmetrise,
+    Verbose,
+    loudness,
     players_by_name,
     print_json,
     stderr,
@@ -37,7 +40,12 @@ def solve_command(
             help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
         ),
     ],
-    solver: Annotated[str, typer.Option(help="Method; `coalitions solvers` lists them.")] = "auto",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="Method; `coalitions solvers` lists them.", autocompletion=completion("solvers")
+        ),
+    ] = "auto",
     formulation: Annotated[
         str | None, typer.Option(help="rp-star or full, for cbc, cp-sat, highs and gurobi.")
     ] = None,
@@ -73,6 +81,7 @@ def solve_command(
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
     """Find the best coalition structure of a synergy graph, and prove it.
@@ -82,12 +91,13 @@ def solve_command(
     from coalitions.graph import SynergyGraph
     from solvers.front_door import solve
 
+    loudness(quiet, verbose)
     if plot is not None:
         from cli._plots import check_plot_path, draw_solution
 
         check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
-    with _ProgressLine(shown=not quiet) as line:
+    with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
             graph,
             solver,
@@ -104,6 +114,7 @@ def solve_command(
             progress=line.update,
             **({} if formulation is None else {"formulation": formulation}),
         )
+    line.end(solution)
     document = solution_document(graph, solution)
     if certificate is not None:
         if solution.certificate is None:
@@ -150,16 +161,20 @@ def _pairs(groups: list[str] | None, graph: SynergyGraph, option: str) -> list[t
 
 
 class _ProgressLine:
-    """A line with value, bound, gap and seconds, on a terminal only."""
+    """Value, bound, gap and seconds: one line that changes, on a terminal only.
 
-    def __init__(self, shown: bool) -> None:
-        self._console = stderr() if shown else None
-        if self._console is not None and not self._console.is_terminal:
-            self._console = None
+    With --verbose it is a line for every change, wherever stderr goes, and what the solver counted.
+    """
+
+    def __init__(self, quiet: bool, verbose: bool) -> None:
+        self._console = stderr()
+        self._verbose = verbose
+        self._shown = self._console.is_terminal and not quiet and not verbose
         self._status: Any = None
+        self._last = ""
 
     def __enter__(self) -> _ProgressLine:
-        if self._console is not None:
+        if self._shown:
             self._status = self._console.status(
                 "solving … (the first time on a machine, kernels are compiled: half a minute)"
             )
@@ -172,14 +187,26 @@ class _ProgressLine:
 
     def update(self, progress: Progress) -> None:
         """Show where the solver is."""
-        if self._status is not None:
-            from solvers.solution import relative_gap
+        if self._status is None and not self._verbose:
+            return
+        from solvers.solution import relative_gap
 
-            gap = relative_gap(progress.value, progress.bound)
-            self._status.update(
-                f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
-                f"  {progress.seconds:.1f} s"
-            )
+        gap = relative_gap(progress.value, progress.bound)
+        news = f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
+        if self._status is not None:
+            self._status.update(f"{news}  {progress.seconds:.1f} s")
+        elif news != self._last:
+            self._say(f"{news}  {progress.seconds:.3f} s")
+            self._last = news
+
+    def end(self, solution: Solution) -> None:
+        """With --verbose, say who solved it and what was counted on the way."""
+        if self._verbose:
+            counted = "  ".join(f"{name} {figure}" for name, figure in solution.stats.items())
+            self._say(f"{solution.solver}  {solution.seconds:.3f} s  {counted}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, markup=False)
 
 
 def _print_solution(graph: SynergyGraph, solution: Solution) -> None:

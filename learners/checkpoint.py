@@ -64,7 +64,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         },
         "traffic": _packed({"counts": checkpoint.traffic}, "traffic", tensors),
     }
-    numbers = save(tensors)
+    numbers = save(_unshared(tensors))
     document["sha256"] = hashlib.sha256(numbers).hexdigest()
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     name = f"round-{checkpoint.round:06d}"
@@ -132,6 +132,17 @@ def _packed(
                 )
             packed[name] = ("plain", value)
     return packed
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors, copied where several share their memory, which the format refuses."""
+    taken: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return apart
 
 
 def _unpacked(

@@ -379,7 +379,8 @@ def described(kind: type) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
-    heading, names = "", []
+    heading = ""
+    names: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if following and set(following) == {"-"}:
             heading, names = line.strip(), []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.options import option
 from learners.task import Message, Reveals, task
@@ -68,6 +69,11 @@ class FedRep(Algorithm):
     def start(self, federation: Federation) -> State:
         """Return the first body."""
         body, _ = self.parts(federation.layout)
+        if not len(body):
+            raise InvalidInputError(
+                f"fedrep with cut {self.cut} has no body to share: {federation.config.model} has no"
+                " layer before its head; choose cut head, or a network with convolutions"
+            )
         return {"body": federation.initial_model[body]}
 
     def round(self, federation: Federation, state: State, t: int) -> State:

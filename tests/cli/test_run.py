@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from cli.app import main
+from tests.cli.test_json import SCHEMAS
 
 COMMAND = Path(sys.executable).with_name("coalitions")
 SHORT = ("--rounds", 2, "--clients", 3, "--train-size", 30, "--workers", 1)
@@ -137,3 +140,62 @@ def test_compare_refuses_options_nobody_has(tmp_path, typed):
     result = typed("compare", "--set", "nu=1")
     assert result.returncode == 2
     assert "none of the methods has an option 'nu'" in result.stderr
+
+
+def test_a_dry_run_tells_and_writes_nothing(tmp_path):
+    arguments = ("run", *SHORT, "--algorithm", "fedprox", "--set", "mu=0.5", "--out", "runs/one")
+    dry = coalitions(*arguments, "--dry-run", cwd=tmp_path)
+    assert dry.returncode == 0, dry.stderr
+    assert dry.stderr == ""
+    assert not any(tmp_path.iterdir())
+    told = json.loads(coalitions(*arguments, "--dry-run", "--json", cwd=tmp_path).stdout)
+    assert not any(tmp_path.iterdir())
+    schema = {"$ref": "#/$defs/run --dry-run", "$defs": SCHEMAS["$defs"]}
+    jsonschema.validate(told, schema)
+
+    real = json.loads(coalitions(*arguments, "--json", cwd=tmp_path).stdout)
+    sent = {key: told["traffic"][key] for key in ("up", "down", "bytes_up", "bytes_down")}
+    assert sent == real["communication"]
+    written = (tmp_path / "runs/one/config.toml").read_text()
+    assert dry.stdout.startswith(written)
+    assert tomllib.loads(dry.stdout) == tomllib.loads(written)  # the estimates are comments
+    assert [line.split(":")[0] for line in dry.stdout[len(written) :].split("\n") if line] == [
+        "# time",
+        "# memory",
+        "# traffic",
+    ]
+    assert f"exactly {sent['up']:,} parameters up" in dry.stdout
+
+
+def test_a_dry_run_refuses_what_the_run_would(tmp_path, typed):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    result = typed("run", *SHORT, "--dry-run", "--out", "full")
+    assert result.returncode == 2
+    assert "full exists and has files" in result.stderr
+    result = typed("run", *SHORT, "--dry-run", "--algorithm", "cffl", "--noise", 1, "--clip", 1)
+    assert result.returncode == 2
+    assert "cffl cannot be private" in result.stderr
+
+
+def test_verbose_says_a_line_per_round_and_quiet_nothing(tmp_path, typed):
+    result = typed("run", *SHORT, "--algorithm", "cffl", "--verbose", "--out", "a", "--json")
+    assert result.returncode == 0, result.stderr
+    first, *rounds = result.stderr.splitlines()
+    assert "cffl on digits: 3 clients, 2 rounds, seed 0; python" in first
+    assert "torch " in first
+    assert [line.split("  ")[0] for line in rounds] == ["round 1/2", "round 2/2"]
+    lines = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
+    for said, line in zip(rounds, lines, strict=True):
+        assert f"accuracy {line['mean_test_accuracy']:.4f}" in said
+        assert " ".join(f"{each:.3f}" for each in line["per_client_test_accuracy"]) in said
+        assert f"{line['up']:,} up" in said
+        assert f"({line['structure_solver']}, optimal," in said
+        assert said.endswith(f"{line['seconds']:.3f} s")
+    json.loads(result.stdout)
+
+    (tmp_path / "a/result.json").unlink()
+    assert typed("resume", "a", "--quiet").stderr == ""
+    result = typed("run", *SHORT, "--quiet", "--verbose")
+    assert result.returncode == 2
+    assert "--quiet and --verbose contradict each other" in result.stderr

@@ -147,3 +147,12 @@ def test_version_and_help():
     assert coalitions("--version").stdout.startswith("coalitions ")
     assert "solve" in coalitions("--help").stdout
     assert "Example" in coalitions("solve", "--help").stdout
+
+
+def test_verbose_says_who_solved_it_and_what_was_counted():
+    result = coalitions("solve", EXAMPLE, "--solver", "highs", "--verbose", "--json")
+    assert result.returncode == 0, result.stderr
+    assert "highs  " in result.stderr.splitlines()[-1]
+    assert "rows " in result.stderr.splitlines()[-1]
+    assert '"optimal": true' in result.stdout
+    assert coalitions("solve", EXAMPLE, "--solver", "highs", "--quiet").stderr == ""

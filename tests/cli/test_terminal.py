@@ -14,7 +14,7 @@ from coalitions import SynergyGraph
 from tests.cli.test_solve import COMMAND, EXAMPLE, coalitions
 
 COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
-            "resume", "algorithms", "datasets"]  # fmt: skip
+            "resume", "algorithms", "datasets", "options", "compare"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
