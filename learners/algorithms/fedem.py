@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from learners.client import Client
     from learners.federation import Federation
+
+
+Weights: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 @ALGORITHMS.register("fedem")
@@ -39,6 +42,10 @@ class FedEM(Algorithm):
     A client predicts with the mixture of probabilities :math:`\sum_m \pi_{tm} h_{\theta_m}(x)`;
     what is stored as its single model is the component of the highest weight. The weights
     :math:`\pi_t` stay at home. K = 1 is federated averaging.
+
+    A client that was never asked fits :math:`\pi_t` to its training data when it predicts, by the
+    first two lines repeated with the components as they are: what the paper has clients do that
+    join later (Section 4.3 there). The authors' program takes one such step at each evaluation.
 
     Parameters
     ----------
@@ -73,23 +80,37 @@ class FedEM(Algorithm):
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the component of the highest weight."""
-        row: Tensor = message["models"][int(self.weights(client).argmax())]
+        row: Tensor = message["models"][int(self.weights(client, message["models"]).argmax())]
         return row
 
     def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
         """Return the logarithms of the mixture's probabilities."""
         parts = []
-        for row, weight in zip(message["models"], self.weights(client), strict=True):
+        weights = self.weights(client, message["models"])
+        for row, weight in zip(message["models"], weights, strict=True):
             client.workspace.load(row)
             chances = nn.functional.log_softmax(client.workspace.module(images), dim=1)
             parts.append(chances + float(np.log(max(weight, _LEAST))))
         return torch.logsumexp(torch.stack(parts), dim=0)
 
-    def weights(self, client: Client) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return π of a client; all alike before it took part."""
-        found = client.memory.get("weights")
-        return np.full(self.k, 1 / self.k) if found is None else found
+    def weights(self, client: Client, models: Tensor) -> Weights:
+        """Return π of a client; fitted to its training data if it never took part."""
+        found: Weights | None = client.memory.get("weights")
+        if found is not None:
+            return found
+        if self.k == 1:
+            return np.ones(1)
+        likelihoods = -torch.stack([_losses(client, row) for row in models], dim=1)
+        pi = likelihoods.new_full((self.k,), 1 / self.k, dtype=torch.float64)
+        for _ in range(MOST_STEPS):
+            before, pi = pi, _responsibilities(pi, likelihoods).mean(0, dtype=torch.float64)
+            if float((pi - before).abs().max()) < 1e-6:
+                break
+        return pi.cpu().numpy()
 
+
+MOST_STEPS = 200
+"""Most EM steps for the weights of a client that never took part."""
 
 _LEAST = 1e-300
 """A weight that underflowed is this: its logarithm must be finite."""
@@ -100,9 +121,9 @@ def train_components(client: Client, message: Message) -> Message:
     """Share the images out among the components `models`, then train each on its share."""
     method, data = client.algorithm, client.data.train
     assert isinstance(method, FedEM)
-    pi = torch.from_numpy(np.log(np.maximum(method.weights(client), _LEAST)))
+    pi = torch.from_numpy(client.memory.get("weights", np.full(method.k, 1 / method.k)))
     losses = torch.stack([_losses(client, row) for row in message["models"]], dim=1)
-    q = torch.softmax(pi.to(losses) - losses, dim=1)
+    q = _responsibilities(pi, -losses)
     client.memory["weights"] = q.mean(0, dtype=torch.float64).cpu().numpy()
     # The label of an image is its number here: the loss looks up its label and its share.
     numbered = data.with_labels(torch.arange(len(data), device=data.labels.device))
@@ -123,6 +144,11 @@ def train_components(client: Client, message: Message) -> Message:
         "train_loss": sum(each.loss for each in fitted),
         "samples": len(data),
     }
+
+
+def _responsibilities(pi: Tensor, log_likelihoods: Tensor) -> Tensor:
+    """Return q [N, K]: whose each image is, by the E-step."""
+    return torch.softmax(pi.clamp(min=_LEAST).log().to(log_likelihoods) + log_likelihoods, dim=1)
 
 
 def _losses(client: Client, model: Tensor) -> Tensor:

@@ -37,17 +37,19 @@ class FedFomo(Algorithm):
     .. math:: w_{ij} = \frac{L_i(\theta_i^{t-1}) - L_i(\theta_j^t)}
               {\lVert \theta_j^t - \theta_i^{t-1} \rVert},
 
-    which are clipped at 0 and normalised; then
+    clips them at 0 and normalises them; then
 
-    .. math:: \theta_i^t = \theta_i^{t-1} + \sum_j w_{ij}\,(\theta_j^t - \theta_i^{t-1}).
+    .. math:: \theta_i^t = \theta_i^{t-1} + \sum_j w_{ij}^+\,(\theta_j^t - \theta_i^{t-1}).
 
-    If no model is better, it stays at :math:`\theta_i^{t-1}`. The server keeps the sum of all
-    weights, :math:`P_{ij}`: with probability ε it sends i random models, else those of the highest
-    :math:`P_{ij}` (ties at random).
+    If no model is better, it stays at :math:`\theta_i^{t-1}`. The server adds up the weights as
+    they are, sign included: :math:`P_{ij} \leftarrow P_{ij} + w_{ij}`. A model that did harm thus
+    ranks below one that was never tried. For each of the k downloads of client i a coin is thrown:
+    with probability ε it is a random model, else the one of the highest :math:`P_{ij}` that is
+    left (ties at random).
 
-    Where this differs from the authors' program: P adds the clipped weights, so a model that did
-    harm ties with one that was never tried (theirs adds signed ones and ranks it below), and one
-    throw of ε decides all k downloads of a client (theirs throws for each).
+    The authors' program divides the weights of a client by the absolute value of their sum before
+    it adds them to P. Gains and losses may cancel there and blow a single round up, so we add what
+    the paper writes.
 
     Parameters
     ----------
@@ -96,9 +98,11 @@ class FedFomo(Algorithm):
         }
         relevance = np.zeros_like(affinity)
         for i, reply in federation.ask(weigh, messages).items():
-            relevance[i, [i, *offers[i]]] = reply["weights"]
+            weighed = [i, *offers[i]]
+            affinity[i, weighed] += reply["weights"]
+            relevance[i, weighed] = shares(torch.from_numpy(reply["weights"])).numpy()
         federation.record(relevance=relevance)
-        return {"affinity": affinity + relevance}
+        return {"affinity": affinity}
 
     def choice(
         self,
@@ -107,11 +111,15 @@ class FedFomo(Algorithm):
         epsilon: float,
         rng: np.random.Generator,
     ) -> list[int]:
-        """Return whose models a client gets: at random, or those it has liked best."""
-        shuffled = rng.permutation(np.asarray(others, dtype=np.int64))
-        if rng.random() >= epsilon:
-            shuffled = shuffled[np.argsort(-affinity[shuffled], kind="stable")]
-        return sorted(map(int, shuffled[: self.k]))
+        """Return whose models a client gets: one by one, at random or the one it likes best."""
+        random = rng.permutation(np.asarray(others, dtype=np.int64)).tolist()
+        ties = rng.permutation(np.asarray(others, dtype=np.int64))
+        liked = ties[np.argsort(-affinity[ties], kind="stable")].tolist()
+        chosen: list[int] = []
+        for coin in rng.random(min(self.k, len(others))):
+            queue = random if coin < epsilon else liked
+            chosen.append(next(j for j in queue if j not in chosen))
+        return sorted(chosen)
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: each client has its model."""
@@ -138,7 +146,10 @@ def train_aside(client: Client, message: Message) -> Message:
 
 @task("fedfomo-weigh", weights=Reveals.HELD_OUT)
 def weigh(client: Client, message: Message) -> Message:
-    """Move the own model by the weights of the trained one and of `models`; tell the weights."""
+    """Move the own model by the weights of the trained one and of `models`; tell the weights.
+
+    They are told with their signs: the server ranks by them.
+    """
     if len(client.data.validation) == 0:
         raise InvalidInputError(
             "fedfomo weighs models on validation data; choose a validation_share above 0"
@@ -146,9 +157,9 @@ def weigh(client: Client, message: Message) -> Message:
     before, trained = client.own_model, client.memory.pop("trained")
     models = torch.cat([trained[None], message["models"]])
     weights = first_order_weights(client, before, models)
-    if float(weights.sum()) > 0:
-        # Normalised weights add to one, so the sum of steps is the mean of the models themselves.
-        client.memory["model"] = weighted_mean(models, weights)
+    if float(weights.max()) > 0:
+        # Shares add to one, so the sum of steps is the mean of the models themselves.
+        client.memory["model"] = weighted_mean(models, shares(weights))
     known = as_published(client, "model", trained)
     if known is not trained:
         weights = _weights_to_tell(client, torch.cat([known[None], message["models"]]))
@@ -162,19 +173,24 @@ def _weights_to_tell(client: Client, models: Tensor) -> Tensor:
     client, up to the weights themselves, which are then about the validation data alone.
     """
     weights = first_order_weights(client, client.memory.get("known", client.site.initial), models)
-    if float(weights.sum()) > 0:
-        client.memory["known"] = weighted_mean(models, weights)
+    if float(weights.max()) > 0:
+        client.memory["known"] = weighted_mean(models, shares(weights))
     return weights
 
 
 def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tensor:
-    """Return w of every row of `models`, clipped and normalised; all 0 if none is better."""
+    """Return w of every row of `models`, with its sign; 0 for a row that is `before` itself."""
     workspace, data = client.workspace, client.data.validation
     rows = torch.cat([before[None], models])
     losses = [each.loss for each in score_models(workspace, rows, data)]
     parameters = workspace.layout.parameters
     apart = (parameters(models) - parameters(before)).norm(dim=1).double()
     gain = losses[0] - apart.new_tensor(losses[1:])
-    weights = torch.where(apart > 0, gain / apart, 0.0).clamp_(min=0.0)
-    total = weights.sum()
-    return weights / total if float(total) > 0 else weights
+    return torch.where(apart > 0, gain / apart, 0.0)
+
+
+def shares(weights: Tensor) -> Tensor:
+    """Return the weights clipped at 0 and normalised; all 0 if none is positive."""
+    useful = weights.clamp(min=0.0)
+    total = useful.sum()
+    return useful / total if float(total) > 0 else useful

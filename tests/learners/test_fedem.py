@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -86,3 +87,28 @@ def test_clients_find_their_own_component():
     best = weights.argmax(1)
     assert best[0] == best[2] != best[1] == best[3]
     assert weights.max(1).min() > 0.8
+
+
+def test_who_was_never_asked_fits_its_weights_before_it_predicts():
+    one = literal.client("fedem", k=2)
+    found = one.algorithm.weights(one, ROWS)
+    # The maximum of the likelihood over the mixtures, found by trying them all.
+    images, labels = one.data.train.take(torch.arange(20))
+    chances = torch.stack([(-losses(row, images, labels)).exp() for row in ROWS])
+    tried = torch.linspace(0, 1, 2001, dtype=torch.float64)
+    fits = torch.stack([(p * chances[0] + (1 - p) * chances[1]).log().sum() for p in tried])
+    assert found[0] == pytest.approx(float(tried[int(fits.argmax())]), abs=2e-3)
+    assert found.sum() == pytest.approx(1)
+    assert abs(found[0] - 0.5) > 0.01
+    assert "weights" not in one.memory  # watching a client teaches it nothing
+
+
+def test_absent_clients_are_tested_with_weights_of_their_own():
+    federation, rounds = literal.play("fedem", sizes=(40,) * 4, rounds=1, k=2, participation=0.5)
+    asked = set(federation.memories())
+    assert len(asked) == 2
+    missing = next(c for c in range(4) if c not in asked)
+    host = toy.client(federation.config, sizes=(40,) * 4)
+    host.index = missing
+    weights = host.algorithm.weights(host, rounds[-1].state["models"])
+    assert abs(weights[0] - 0.5) > 1e-3
