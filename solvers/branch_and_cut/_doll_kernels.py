@@ -25,8 +25,12 @@ IntMatrix: TypeAlias = NDArray[np.int64]
 
 
 @njit(cache=True)
-def best_of_dolls(weights: IntMatrix, start: IntVector, most_steps: int) -> tuple[bool, IntVector]:
-    """Return whether the search came to its end, and the best labels.
+def best_of_dolls(
+    weights: IntMatrix, start: IntVector, floor: int, most_steps: int
+) -> tuple[bool, IntVector]:
+    """Return whether the search came to its end, and labels.
+
+    If it did, the labels are of a best structure, unless none is worth more than `floor`.
 
     Parameters
     ----------
@@ -34,6 +38,8 @@ def best_of_dolls(weights: IntMatrix, start: IntVector, most_steps: int) -> tupl
         Synergies in the order in which players are placed [n, n], with a zero diagonal.
     start
         Labels of a structure, 0 … n−1.
+    floor
+        Structures of this value or less are of no interest.
     most_steps
         The search is given up after this many changes of a bound.
     """
@@ -57,6 +63,8 @@ def best_of_dolls(weights: IntMatrix, start: IntVector, most_steps: int) -> tupl
         if given > known:
             known = given
             best[first:] = start[first:]
+        if first == 0:
+            known = max(known, floor)
         depth = first
         blocks[first] = 0
         turn[first] = 0

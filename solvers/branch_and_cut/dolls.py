@@ -1,4 +1,4 @@
-"""Russian dolls on what the reductions left: most easy graphs are proven here, in milliseconds."""
+"""Russian dolls on what is left to decide: what is easy is proven here, in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ from solvers.branch_and_cut.problem import Problem
 MOST_GROUPS = 250
 """Above, the search never came to its end before the dual did."""
 
-STEPS = 400_000
-"""Steps for each order of the players: two thousandths of a second."""
+LEAST_STEPS, STEPS_PER_PAIR = 400_000, 200
+"""How long to try before the dual starts. A step takes five nanoseconds; before its first look at
+the bound, the dual takes longer than this."""
 
 
-def closed_by_dolls(problem: Problem, incumbent: Incumbent) -> bool:
+def closed_by_dolls(problem: Problem, incumbent: Incumbent, most_steps: int | None = None) -> bool:
     """Look for the best structure with a small budget; tell whether it is found and proven.
 
     Those with much to gain come first, then those with much at stake: neither order is always the
-    better one. The incumbent takes what is found.
+    better one. The incumbent takes what is found. False says nothing.
     """
-    weights = problem.weights
-    if problem.n_groups > MOST_GROUPS:
+    m = problem.n_groups
+    if m > MOST_GROUPS:
         return False
-    start = np.unique(incumbent.labels[problem.representatives], return_inverse=True)[1]
-    for stake in (np.maximum(weights, 0), np.abs(weights)):
+    if most_steps is None:
+        most_steps = max(LEAST_STEPS, STEPS_PER_PAIR * m * (m - 1) // 2)
+    weights = problem.weights
+    gains = np.maximum(weights, 0)
+    # Worse than all gains together, and those the bound adds once more, can make up for.
+    weights = np.where(problem.apart, -4 * int(gains.sum()) - 1, weights)
+    floor = incumbent.value - problem.inside
+    for stake in (gains, np.abs(problem.weights)):
         order = np.argsort(-stake.sum(axis=1), kind="stable")
-        done, labels = best_of_dolls(weights[order][:, order], start[order], STEPS)
+        alone = np.arange(m)
+        done, labels = best_of_dolls(weights[order][:, order], alone, floor, most_steps)
         if done:
-            place = np.empty(len(order), np.int64)
+            place = np.empty(m, np.int64)
             place[order] = labels
             incumbent.offer(place[problem.groups])
             return True

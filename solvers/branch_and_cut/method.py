@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from solvers.certificate import Certificate, Part
 from solvers.scaling import ScaledWeights, integer_weights
 from solvers.solution import OPTIMALITY_TOLERANCE
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
+from solvers.splitting import settled
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.incumbent import Incumbent
@@ -40,8 +42,16 @@ class BranchAndCut(Solver):
        \quad\text{subject to}\quad x_{ij} + x_{jk} - x_{ik} \le 1 \text{ for all } i, j, k
 
     in zeros and ones [Groetschel1989]_. Weights are scaled to integers, and every conclusion is
-    drawn in integer arithmetic. Easy graphs are settled by a quick search before the dual starts.
+    drawn in integer arithmetic.
+
+    Attributes
+    ----------
+    certify
+        Take no short cut that leaves nothing to check. Without it, what is small enough is searched
+        by Russian dolls, and a certificate takes another search, when it is asked for.
     """
+
+    certify: bool = False
 
     certifies: ClassVar[bool] = True
 
@@ -57,17 +67,24 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.dolls import closed_by_dolls
         from solvers.branch_and_cut.incumbent import Incumbent
 
+        seconds = limits.seconds_left
+        together = None if self.certify else settled(graph)
+        if together is not None:
+            prove = functools.partial(_certified, graph, together.labels, limits.seed, seconds)
+            return replace(together, prove=prove)
         task = _Task.of(graph, limits)
         incumbent = Incumbent(task.weights, warm_start, limits.seed)
         incumbent.descend()
-        if not limits.expired and closed_by_dolls(task.problem, incumbent):
-            return Answer(
-                labels=incumbent.labels,
-                bound=task.scaled.bound(incumbent.value),
-                stats={"nodes": 1, "steps": 0, "cuts": 0, "merged": len(task.rules)},
-                prove=functools.partial(_certified, graph, incumbent.labels, limits.seed),
-            )
-        return _bounded(task, incumbent, limits)
+        if self.certify or limits.expired or not closed_by_dolls(task.problem, incumbent):
+            answer, short_cuts = _bounded(task, incumbent, limits, self.certify)
+        else:
+            stats = {"nodes": 1, "steps": 0, "cuts": 0, "merged": len(task.rules)}
+            bound = task.scaled.bound(incumbent.value)
+            answer, short_cuts = Answer(incumbent.labels, bound, stats), 1
+        if not short_cuts:
+            return answer
+        prove = functools.partial(_certified, graph, answer.labels, limits.seed, seconds)
+        return replace(answer, prove=prove)
 
 
 @dataclass(frozen=True)
@@ -103,8 +120,10 @@ class _Task:
         return cls(scaled, int(tolerance / float(scaled.unit)), weights, rules, problem)
 
 
-def _bounded(task: _Task, incumbent: Incumbent, limits: Limits) -> Answer:
-    """Search with the dual, and keep what proves the bound."""
+def _bounded(
+    task: _Task, incumbent: Incumbent, limits: Limits, certify: bool
+) -> tuple[Answer, int]:
+    """Search with the dual; return also how many short cuts its record does not prove."""
     from solvers.branch_and_cut.tree import TreeSearch
 
     last_report = started = time.monotonic()
@@ -128,6 +147,7 @@ def _bounded(task: _Task, incumbent: Incumbent, limits: Limits) -> Answer:
         check=check,
         seconds_left=lambda: limits.seconds_left,
         seed=limits.seed,
+        certify=certify,
     )
     try:
         tree.run()
@@ -139,7 +159,7 @@ def _bounded(task: _Task, incumbent: Incumbent, limits: Limits) -> Answer:
         limits.interrupted.set()
         tree.finish()
     record, value, bound = tree.record, incumbent.value, tree.bound
-    return Answer(
+    answer = Answer(
         labels=incumbent.labels,
         bound=task.scaled.bound(bound),
         stats={
@@ -150,6 +170,7 @@ def _bounded(task: _Task, incumbent: Incumbent, limits: Limits) -> Answer:
         },
         prove=functools.partial(_written, task, value, bound, record) if record.complete else None,
     )
+    return answer, tree.shortcuts
 
 
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate:
@@ -169,13 +190,17 @@ def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate
     return Certificate(n, (part,))
 
 
-def _certified(graph: SynergyGraph, labels: IntVector, seed: int) -> Certificate | None:
-    """Return the certificate of a structure that is known to be the best."""
+def _certified(
+    graph: SynergyGraph, labels: IntVector, seed: int, seconds: float
+) -> Certificate | None:
+    """Return a certificate of the bound that can be proven for a known structure in that time."""
     from solvers.branch_and_cut.incumbent import Incumbent
 
-    limits = Limits(seed=seed)
+    deadline = None if seconds == math.inf else time.monotonic() + seconds
+    limits = Limits(deadline=deadline, seed=seed)
     task = _Task.of(graph, limits)
-    answer = _bounded(task, Incumbent(task.weights, labels, seed), limits)
+    incumbent = Incumbent(task.weights, labels, seed)
+    answer, _ = _bounded(task, incumbent, limits, certify=True)
     if limits.interrupted.is_set():
         raise KeyboardInterrupt
     return answer.certificate

@@ -13,6 +13,7 @@ import numpy as np
 from solvers.branch_and_cut._ascent_kernels import Singles
 from solvers.branch_and_cut.ascent import Ascent
 from solvers.branch_and_cut.cuts import violated_cuts
+from solvers.branch_and_cut.dolls import LEAST_STEPS, closed_by_dolls
 from solvers.branch_and_cut.exact import ExactBound, exact_bound
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.multipliers import Multipliers
@@ -41,6 +42,10 @@ TINY, SMALL = 25, 60
 
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
+
+SHRUNK, SHARE_OF_DOLLS = 0.7, 0.01
+"""Russian dolls are tried when only this part of the undecided pairs of the last trial is left, for
+this many steps per unit of the dual's work."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ class TreeSearch:
         Tells how much time there is; a short time makes the warm-up shorter.
     seed
         Source of randomness.
+    certify
+        Whether the record must hold a proof of everything.
     """
 
     def __init__(
@@ -104,9 +111,14 @@ class TreeSearch:
         check: Callable[[], None],
         seconds_left: Callable[[], float],
         seed: int,
+        certify: bool,
     ) -> None:
         self.incumbent = incumbent
         self.record = Record()
+        self.shortcuts = 0
+        self._certify = certify
+        self._work = 0
+        self._tried = problem.n_undecided  # the caller had a try
         self.steps = 0
         self.cuts = 0
         self._allowed = allowed
@@ -187,21 +199,40 @@ class TreeSearch:
         if self._learn(multipliers):
             return None
         problem = self._open[-1].problem
+        if self._is_short_cut(problem):
+            return None
         if problem.n_groups != ascent.problem.n_groups:
             return Ascent(problem, self._open[-1].multipliers, ascent.mu * ascent.scale)
         if problem is not ascent.problem:
             ascent.decide(problem)
         return ascent
 
+    def _is_short_cut(self, problem: Problem) -> bool:
+        """Close the node at work by Russian dolls, if it shrank and they are quick."""
+        undecided = problem.n_undecided
+        if self._certify or undecided > SHRUNK * self._tried:
+            return False
+        self._tried = undecided
+        # A fraction of the time that the dual took so far.
+        budget = max(LEAST_STEPS, int(SHARE_OF_DOLLS * self._work))
+        if not closed_by_dolls(problem, self.incumbent, budget):
+            return False
+        self.shortcuts += 1
+        self._closed = max(self._closed, self.incumbent.value)
+        self._open.pop()
+        return True
+
     def _steps(self, ascent: Ascent, steps: int, decay: float = 1.0) -> float:
         """Take steps in pieces short enough to look at the clock in between."""
-        pace = int(2e7 / (10 * ascent.n_rows + 3 * ascent.problem.n_groups**2 + 1000))
+        cost = 10 * ascent.n_rows + 3 * ascent.problem.n_groups**2 + 1000
+        pace = int(2e7 / cost)
         estimate = 0.0
         while steps > 0:
             piece = min(steps, max(1, pace))
             estimate = ascent.run(piece, decay)
             steps -= piece
             self.steps += piece
+            self._work += piece * cost
             self._check()
         return estimate
 
@@ -221,12 +252,14 @@ class TreeSearch:
             # What is left of the smoothing goes in equal ratios, one for each step that is left.
             self._steps(ascent, steps, (self._sharp / (ascent.mu * ascent.scale)) ** (1.0 / left))
             left -= steps
+            before = self.incumbent.value
             self._round(ascent)
             following = self._look(ascent)
             if following is None:
                 return
             ascent = following
-            self.incumbent.advance(FEW_SLICES, self._check)
+            if self.incumbent.value > before or left <= 0:
+                self.incumbent.advance(FEW_SLICES, self._check)
             pace = (time.monotonic() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
@@ -301,6 +334,9 @@ class TreeSearch:
             if node.bound <= self._allowed(self.incumbent.value):
                 assert node.proof is not None
                 self._close(node, node.proof)
+                continue
+            self._tried = math.inf
+            if self._is_short_cut(node.problem):
                 continue
             ascent = Ascent(node.problem, node.multipliers, node.mu)
             ascent.run(1)
