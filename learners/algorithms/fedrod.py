@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from torch import nn
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.optimizers import optimizer
 from learners.options import option
+from learners.parameters import Layout
 from learners.representation import represented
 from learners.task import Message, Reveals, task
 from learners.training import fit
@@ -40,76 +42,142 @@ class FedRoD(Algorithm):
     Both heads are linear, so their sum is one linear head: the personal predictor is an ordinary
     model of this network.
 
+    With ``head="hypernetwork"`` the personal head is not trained but written, from the client's
+    shares of classes :math:`a_i` by a network H of two layers with a ReLU between them,
+
+    .. math:: \psi_i = H(a_i; \nu), \quad a_{i,c} = N_{i,c} / \textstyle\sum_d N_{i,d}.
+
+    ν minimises the loss of the personal scores in place of :math:`\psi_i`, travels and is averaged
+    like the rest. A client that was never asked has a personal head, too. H writes zeros at first.
+
     Parameters
     ----------
     gamma
         γ; with 0 the loss is the plain one, and the generic model is that of federated averaging.
+    head
+        Everybody's own personal head (``linear``), or one that a shared ``hypernetwork`` writes.
+    width
+        Units of the hypernetwork's hidden layer.
     """
 
     gamma: float = option(1.0, least=0, changes="models")
+    head: Literal["linear", "hypernetwork"] = option("linear", changes="traffic")
+    width: int = option(16, least=1, needs={"head": "hypernetwork"}, changes="traffic")
 
     @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("fedrod",)
 
+    def start(self, federation: Federation) -> State:
+        """Return the first generic model, and a hypernetwork that writes zeros if there is one."""
+        state = super().start(federation)
+        if self.head == "linear":
+            return state
+        stream, parts = federation.stream("hypernetwork"), []
+        for name, shape in self.writer(federation.layout).shapes.items():
+            # He's initialisation where something passes a ReLU; all else starts at zero.
+            scale = math.sqrt(2 / shape[1]) if name == "input.weight" else 0.0
+            parts.append(scale * torch.randn(math.prod(shape), generator=stream))
+        return {**state, "hypernetwork": torch.cat(parts).to(federation.initial_model)}
+
     def round(self, federation: Federation, state: State, t: int) -> State:
-        """Average bodies and generic heads."""
-        sent = {"model": state["model"]}
+        """Average bodies and generic heads, and the hypernetwork if there is one."""
+        sent = dict(state)
         replies = federation.ask(train_two_heads, dict.fromkeys(federation.present, sent))
-        models = torch.stack([reply["model"] for reply in replies.values()])
-        sizes = [float(reply["samples"]) for reply in replies.values()]
-        return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
+        sizes = torch.tensor([float(reply["samples"]) for reply in replies.values()])
+        new = {}
+        for name in state:
+            rows = torch.stack([reply[name] for reply in replies.values()])
+            new[name] = federation.combine(rows, sizes.to(rows))
+        return new
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the generic model for everyone, with and without the personal head."""
-        sent = {"model": state["model"]}
         return {
-            "personal": {c: sent | {"both_heads": True} for c in federation.clients},
-            "global": {c: sent for c in federation.clients},
+            "personal": {c: {**state, "both_heads": True} for c in federation.clients},
+            "global": {c: {"model": state["model"]} for c in federation.clients},
         }
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the generic model, its head plus the personal one if that is asked for."""
         received: Tensor = message["model"]
-        if not message.get("both_heads") or "personal_head" not in client.memory:
+        own = message.get("hypernetwork", client.memory.get("personal_head"))
+        if not message.get("both_heads") or own is None:
             return received
         _, head = client.workspace.layout.parts("head")
         row = received.clone()
-        row[head] += client.memory["personal_head"]
+        row[head] += self.personal_head(client, own)
         return row
 
+    def personal_head(self, client: Client, own: Tensor) -> Tensor:
+        """Return ψ: what the client trained itself, or what the hypernetwork writes for it."""
+        if self.head == "linear":
+            return own
+        layout = client.workspace.layout
+        part = self.writer(layout).views(own)
+        counts = torch.bincount(client.data.train.labels, minlength=client.site.n_classes)
+        shares = counts.to(own) / max(len(client.data.train), 1)
+        hidden = (part["input.weight"] @ shares + part["input.bias"]).relu()
+        return part["output.weight"] @ hidden + part["output.bias"]
 
-@task("fedrod", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
+    def writer(self, layout: Layout) -> Layout:
+        """Return which columns of the flat ν are which layer of the hypernetwork."""
+        _, head = layout.parts("head")
+        shapes_of_head = [layout.shapes[name] for name in layout.classifiers["head"]]
+        classes = shapes_of_head[0][0]
+        shapes = {
+            "input.weight": (self.width, classes),
+            "input.bias": (self.width,),
+            "output.weight": (len(head), self.width),
+            "output.bias": (len(head),),
+        }
+        return Layout(shapes, sum(map(math.prod, shapes.values())))
+
+
+@task(
+    "fedrod",
+    model=Reveals.MODEL,
+    hypernetwork=Reveals.MODEL,
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
+)
 def train_two_heads(client: Client, message: Message) -> Message:
-    """Train the generic `model` on balanced risk, and the own head beside it on plain risk."""
+    """Train the generic `model` on balanced risk, and the personal head beside it on plain risk.
+
+    The personal head is the client's own, or that of the `hypernetwork` that was received.
+    """
     method, settings, layout = client.algorithm, client.config, client.workspace.layout
     assert isinstance(method, FedRoD)
     _, columns = layout.parts("head")
-    own = client.memory.get("personal_head")
-    psi = (torch.zeros_like(message["model"][columns]) if own is None else own).clone()
-    step = optimizer(psi, settings.optimizer, settings.lr, settings.momentum)
+    own = message.get("hypernetwork", client.memory.get("personal_head"))
+    own = (torch.zeros_like(message["model"][columns]) if own is None else own).clone()
+    step = optimizer(own, settings.optimizer, settings.lr, settings.momentum)
     shapes = [layout.shapes[name] for name in layout.columns if name in layout.classifiers["head"]]
     sizes = [torch.Size(shape).numel() for shape in shapes]
     prior = _log_prior(client, method.gamma)
 
     def balanced_loss(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         vectors, generic = represented(module, images)
-        psi.requires_grad_(True)
-        parts = [part.view(shape) for part, shape in zip(psi.split(sizes), shapes, strict=True)]
+        own.requires_grad_(True)
+        psi = torch.split(method.personal_head(client, own), sizes)
+        parts = [part.view(shape) for part, shape in zip(psi, shapes, strict=True)]
         personal = generic.detach() + nn.functional.linear(vectors.detach(), *parts)
-        (slope,) = torch.autograd.grad(nn.functional.cross_entropy(personal, labels), psi)
-        psi.requires_grad_(False)
+        (slope,) = torch.autograd.grad(nn.functional.cross_entropy(personal, labels), own)
+        own.requires_grad_(False)
         step(slope)
         return nn.functional.cross_entropy(generic + prior, labels)
 
     fitted = fit(client, message["model"], loss=balanced_loss)
-    client.memory["personal_head"] = psi
-    return {
+    reply = {
         "model": fitted.model,
         "train_loss": fitted.loss,
         "samples": len(client.data.train),
     }
+    if method.head == "hypernetwork":
+        return reply | {"hypernetwork": own}
+    client.memory["personal_head"] = own
+    return reply
 
 
 def _log_prior(client: Client, gamma: float) -> Tensor:

@@ -92,6 +92,7 @@ OPTIONS = {
     ("fedrep", "head_epochs"): 2,
     ("fedrep", "body_epochs"): 2,
     ("fedrod", "gamma"): 0.0,
+    ("fedrod", "width"): 3,
     ("ifca", "k"): 2,
     ("per-fedavg", "alpha"): 0.01,
     ("per-fedavg", "delta"): 1.0,
