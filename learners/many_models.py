@@ -18,10 +18,10 @@ from learners.models import Network
 from learners.training import EVALUATION_CHUNK, Score, score_model
 from learners.workspace import Workspace
 
-WIDE_CHANNELS = 96
+WIDE_CHANNELS = 24
 """Filters to put side by side: LeNet-5 gained nothing from more, and memory grows with them."""
 
-WIDE_CHUNK = 50
+WIDE_CHUNK = 20
 """Pictures in a pass of the wide layer: what it writes before the pool stays in the cache."""
 
 

@@ -69,8 +69,13 @@ def evaluate_many(client: Client, message: Message) -> Message:
 
 @task("gradient", gradients=Reveals.STATISTIC)
 def gradient(client: Client, message: Message) -> Message:
-    """Differentiate the client's training loss at each of `models` [m, P]: `gradients` [m, P]."""
-    return {"gradients": torch.stack([gradient_at(client, row) for row in message["models"]])}
+    """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
+
+    `on` names the data: ``train`` (default) or ``validation``.
+    """
+    data = client.data.validation if message.get("on") == "validation" else client.data.train
+    rows = [gradient_at(client, row, data=data) for row in message["models"]]
+    return {"gradients": torch.stack(rows)}
 
 
 @task("shapley", values=Reveals.METRIC, evaluations=Reveals.SIZE)

@@ -229,12 +229,18 @@ def _private_gradients(
         yield gradient, gradient.new_tensor(losses / (rate * len(data)))
 
 
-def gradient_at(client: Client, model: Tensor, *, loss: Loss = cross_entropy) -> Tensor:
-    """Return the flat gradient of the mean loss over the client's training data, at a model.
+def gradient_at(
+    client: Client,
+    model: Tensor,
+    *,
+    data: LocalImages | None = None,
+    loss: Loss = cross_entropy,
+) -> Tensor:
+    """Return the flat gradient of the mean loss over data, the client's training data if None.
 
     The network is in evaluation mode: the gradient is that of one fixed function.
     """
-    workspace, data = client.workspace, client.data.train
+    workspace, data = client.workspace, client.data.train if data is None else data
     workspace.load(model)
     workspace.module.eval()
     total = torch.zeros_like(workspace.gradient)

@@ -73,6 +73,10 @@ class CFFL(Algorithm):
     ica_on
         Held-out data of ``ica``: ``validation``, or ``test`` as in the paper, where the test data
         then have a say in training.
+    cos_on
+        Data of ``cos``: ``train`` as in the paper, or ``validation``. Clients that fit their
+        training data pull the mean of two models apart, whoever they are: their gradients at it
+        point to either model. Held-out data were not fitted.
     """
 
     synergy: Literal["ica", "cos"] = option("ica", changes="relevance")
@@ -80,6 +84,9 @@ class CFFL(Algorithm):
     time_limit: float | None = option(None, above=0, unset="no limit", changes="proof")
     ica_on: Literal["validation", "test"] = option(
         "validation", needs={"synergy": "ica"}, changes="relevance"
+    )
+    cos_on: Literal["train", "validation"] = option(
+        "train", needs={"synergy": "cos"}, changes="relevance"
     )
 
     def __post_init__(self) -> None:
@@ -142,7 +149,7 @@ class CFFL(Algorithm):
     def synergies(self, federation: Federation, uploads: Models) -> FloatMatrix:
         """Return the synergies of all pairs that uploaded, in their order: [m, m]."""
         if self.synergy == "cos":
-            return cosine_synergies(federation, uploads)
+            return cosine_synergies(federation, uploads, on=self.cos_on)
         return accuracy_synergies(federation, uploads, on=self.ica_on)
 
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
@@ -170,7 +177,9 @@ def accuracy_synergies(
     return synergies
 
 
-def cosine_synergies(federation: Federation, uploads: Models) -> FloatMatrix:
+def cosine_synergies(
+    federation: Federation, uploads: Models, *, on: Literal["train", "validation"] = "train"
+) -> FloatMatrix:
     """Return the cosines of the pairs' gradients at their mean model: Algorithm 3 (COS)."""
     clients = list(uploads)
     place = {c: number for number, c in enumerate(clients)}
@@ -180,7 +189,11 @@ def cosine_synergies(federation: Federation, uploads: Models) -> FloatMatrix:
         at = {c: [pair for pair in pairs if c in pair] for c in clients}
         replies = federation.ask(
             gradient,
-            {c: {"models": torch.stack([means[p] for p in at[c]])} for c in clients if at[c]},
+            {
+                c: {"models": torch.stack([means[p] for p in at[c]]), "on": on}
+                for c in clients
+                if at[c]
+            },
         )
         gradients = {
             (c, pair): row

@@ -48,10 +48,10 @@ def one_epoch(federation, client, row):
     return layout.pack(module)
 
 
-def full_gradient(federation, client, row):
+def full_gradient(federation, client, row, on="train"):
     module = tiny.linear()
     Layout.of(module).unpack(row, module)
-    data = site_of(federation).data[client].train
+    data = getattr(site_of(federation).data[client], on)
     images, labels = data.take(torch.arange(len(data)))
     nn.functional.cross_entropy(module(images), labels).backward()
     return torch.cat([parameter.grad.reshape(-1) for parameter in module.parameters()])
@@ -78,15 +78,17 @@ def test_algorithm_2_ica_is_the_mean_gain_after_one_epoch_from_the_mean_model(mo
         np.testing.assert_allclose(done.records["relevance"], expected, atol=1e-9)
 
 
-def test_algorithm_3_cos_is_the_cosine_of_the_gradients_at_the_mean_model(monkeypatch):
-    federation, heard = listened(monkeypatch, clients=5, rounds=2, options={"synergy": "cos"})
+@pytest.mark.parametrize("on", ["train", "validation"])
+def test_algorithm_3_cos_is_the_cosine_of_the_gradients_at_the_mean_model(monkeypatch, on):
+    options = {"synergy": "cos", "cos_on": on}
+    federation, heard = listened(monkeypatch, clients=5, rounds=2, options=options)
     for done in federation.rounds():
         w = {c: reply["model"] for c, reply in heard.of("train")[-1][1].items()}
         for i in range(5):
             assert done.records["relevance"][i, i] == 0
             for j in range(i + 1, 5):
                 mean = (w[i] + w[j]) / 2
-                one, other = (full_gradient(federation, c, mean) for c in (i, j))
+                one, other = (full_gradient(federation, c, mean, on) for c in (i, j))
                 expected = float(one @ other / (one.norm() * other.norm()))
                 assert done.records["relevance"][i, j] == pytest.approx(expected, abs=1e-5)
                 assert done.records["relevance"][j, i] == done.records["relevance"][i, j]
