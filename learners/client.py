@@ -51,11 +51,6 @@ class LocalImages:
         some._pixels, some.labels = self._pixels[:n], self.labels[:n]
         return some
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of pictures and labels."""
-        return self._pixels.nbytes + self.labels.nbytes
-
     def take(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Return the images and labels of some indices (int64, on the CPU)."""
         at = chosen.to(self.labels.device)

@@ -9,20 +9,18 @@ multiplied. Processor time is what is measured: other work on the machine does n
 from __future__ import annotations
 
 import math
-import os
 import resource
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from learners.client import Client, LocalData, LocalImages, Site, answer
+from learners.client import Client, LocalImages, Site, answer
 from learners.config import RunConfig
 from learners.engines.engine import Replies
 from learners.engines.local import n_workers, one_thread
@@ -56,9 +54,9 @@ class Forecast:
     workers
         Processes that clients are computed in.
     memory
-        Bytes by what holds them: `libraries`, `data`, `models` (all that server and clients keep
-        and send), `work` (a client's training or test, once in every process) and `loading`
-        (what loading the data takes above that).
+        Bytes: `rehearsal` is the most that this process had, with all data, the server and one
+        client at work; `clients` what the others keep and send, which only one did; `workers`
+        what a client's work takes in every process of its own.
     traffic
         Of the whole run: exact, or the most it can be.
     exact
@@ -115,10 +113,10 @@ def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
     >>> told.exact, told.traffic.up  # the network has 55 210 parameters
     (True, 828150)
     """
-    libraries, began = _resident(), time.process_time()
+    began = time.process_time()
     prepared = prepare(RunConfig.of(config))
     config, site = prepared.config, prepared.site
-    setup_seconds, at_setup = time.process_time() - began, _most_resident()
+    setup_seconds = time.process_time() - began
     engine = _Rehearsal(site, n_workers(site, config.workers))
     federation = Federation(
         replace(config, rounds=ROUNDS, evaluate_every=1),
@@ -128,22 +126,20 @@ def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
         site.initial,
         site.privacy,
     )
-    at_server, state = [], 0
+    at_server = []
     with one_thread():
         began, asked = time.process_time(), 0.0
-        for round in federation.rounds():
+        for _ in federation.rounds():
             at_server.append(time.process_time() - began - (engine.spent - asked))
-            state = _weight(round.state)
             began, asked = time.process_time(), engine.spent
-        work = engine.workers * _work(site)
+        peak = _most_resident()
+        work = 0 if engine.workers == 1 else engine.workers * _work(site)
     kept = sum(map(_weight, engine.memories().values()))
     memory = {
-        "libraries": libraries,
-        "data": sum(each.nbytes for data in site.data for each in _splits(data)),
-        "models": state + kept + engine.most_in_flight,
-        "work": work,
+        "rehearsal": peak,
+        "clients": (kept + engine.most_replies) * (config.clients - 1) // config.clients,
+        "workers": work,
     }
-    memory["loading"] = max(0, at_setup - sum(memory.values()))
     traffic = _bound(
         config,
         prepared.algorithm.most_traffic(prepared.layout, config.participants, site.n_classes),
@@ -170,15 +166,15 @@ class _Rehearsal:
         Processor time of what was computed.
     method, watching
         What the clients' tasks would take in each round, those of the method and the others.
-    most_in_flight
-        Bytes of messages and replies that are there at once.
+    most_replies
+        Bytes of the replies to a question that were largest.
     """
 
     def __init__(self, site: Site, workers: int) -> None:
         self.workers = workers
         self.spent = 0.0
         self.method, self.watching = np.zeros(ROUNDS + 1), np.zeros(ROUNDS + 1)
-        self.most_in_flight = 0
+        self.most_replies = 0
         self._site = site
         self._memories: dict[int, dict[str, Any]] = {}
 
@@ -205,8 +201,7 @@ class _Rehearsal:
         book[round] += max(max(each), sum(each) / self.workers)
         if given.reply is None:
             return Replies({}, dict.fromkeys(sizes, given.reason or ""))
-        in_flight = _distinct_weight(messages.values()) + len(sizes) * _weight(given.reply)
-        self.most_in_flight = max(self.most_in_flight, in_flight)
+        self.most_replies = max(self.most_replies, len(sizes) * _weight(given.reply))
         if given.memory is not None:
             self._memories |= {c: dict(given.memory) for c in sizes}
         return Replies(dict.fromkeys(sizes, given.reply))
@@ -307,28 +302,10 @@ def _widest_layer(site: Site, images: LocalImages) -> int:
     return most
 
 
-def _splits(data: LocalData) -> tuple[LocalImages, ...]:
-    return data.train, data.validation, data.test
-
-
 def _weight(values: Mapping[str, Any]) -> int:
     """Return the bytes of tensors and arrays."""
     arrays = (value for value in values.values() if isinstance(value, (Tensor, np.ndarray)))
     return sum(each.nbytes for each in arrays)
-
-
-def _distinct_weight(messages: Any) -> int:  # noqa: ANN401 (the values of a mapping)
-    """Return the bytes of tensors, those that several messages share counted once."""
-    tensors = (value for each in messages for value in each.values() if isinstance(value, Tensor))
-    return sum({each.untyped_storage().data_ptr(): each.nbytes for each in tensors}.values())
-
-
-def _resident() -> int:
-    """Return the memory this process has now, in bytes."""
-    statistics = Path("/proc/self/statm")
-    if statistics.exists():
-        return int(statistics.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return _most_resident()
 
 
 def _most_resident() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from learners.algorithm import ALGORITHMS  # noqa: E402
 from learners.config import RunConfig  # noqa: E402
 from learners.experiment import run  # noqa: E402
 from learners.options import OBSERVABLES, options_of  # noqa: E402
+from tests.cli.test_run import typed  # noqa: E402, F401 (a fixture)
 
 TINY = {
     "clients": 4,
@@ -275,6 +277,32 @@ def test_every_algorithm_listens_to_the_settings_of_training(algorithm, name, tr
     settings = TINY | {"rounds": 1, "algorithm": algorithm, "options": options}
     before, after = tried(settings), tried(settings | {name: value})
     assert SEEN["models"](before) != SEEN["models"](after)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
+    """What is typed as a flag is what a run is asked; a file says the same with other words."""
+    asked = []
+
+    def forecast(config):
+        asked.append(config)
+        raise InvalidInputError("enough")
+
+    monkeypatch.setattr("learners.forecast.forecast", forecast)
+    value, context = SETTINGS[name] or ("cpu" if name == "device" else "json", {})
+    if name == "plugins":
+        value = ("json",)  # any module that can be imported
+    if name == "data_dir":
+        value = str(Path.cwd() / "there")
+    settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
+    flags = []
+    for key, each in settings.items():
+        for one in each if isinstance(each, tuple) else (each,):
+            flags += ["--plugin" if key == "plugins" else f"--{key.replace('_', '-')}", one]
+    assert "enough" in typed("run", "--dry-run", *flags).stderr
+    Path("file.toml").write_text(RunConfig.of(settings).toml())
+    assert "enough" in typed("run", "file.toml", "--dry-run").stderr
+    assert asked == [RunConfig.of(settings)] * 2
 
 
 def test_device_and_engine(tried):

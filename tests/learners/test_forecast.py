@@ -9,7 +9,6 @@ from coalitions.errors import InvalidInputError
 from learners import forecast as module
 from learners.algorithm import ALGORITHMS
 from learners.config import RunConfig
-from learners.data.clients import federated_data
 from learners.experiment import run
 from learners.forecast import forecast
 from learners.traffic_prediction import ABSENT, ModelSize, predicted_traffic
@@ -61,19 +60,22 @@ def test_it_says_what_the_prediction_from_sizes_says():
     assert (told.traffic.up, told.traffic.down) == (up.sum(), down.sum())
 
 
-def test_the_configuration_is_complete_and_the_data_weighed():
+def test_the_configuration_is_complete():
     told = forecast(SMALL)
     assert told.config.model == "mlp"
     assert told.config.partition == "pathological:2"
     assert told.config == run(SMALL).config
-    data = federated_data("digits", clients=5, partition="auto", seed=0, train_size=20)
-    images = sum(len(s) for c in data.clients for s in (c.train, c.validation, c.test))
-    assert told.memory["data"] == images * (64 * 4 + 8)
+
+
+def test_memory_is_what_was_measured_and_what_only_one_client_did():
     model = 55210 * 4
-    # At the server one, from every client one, and the one that is sent to all.
-    assert told.memory["models"] == (1 + 5 + 1) * model
-    assert told.memory["work"] > 4 * model
-    assert told.document()["memory"]["bytes"] == sum(told.memory.values())
+    alone = forecast(SMALL).memory
+    assert alone["rehearsal"] > 50e6  # torch alone is more
+    assert alone["clients"] == 4 * model  # replies; fedavg's clients keep nothing
+    assert alone["workers"] == 0
+    keeping = forecast(SMALL | {"algorithm": "ditto", "workers": 2}).memory
+    assert keeping["clients"] == 2 * 4 * model
+    assert keeping["workers"] > 2 * 4 * model
 
 
 def test_longer_runs_and_more_workers(monkeypatch):
