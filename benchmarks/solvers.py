@@ -222,7 +222,7 @@ def report_peers(folder, seconds, only):
                 line += f"{'-':>10} "
                 continue
             # Only the fastest counts: whoever is slower than another is stopped.
-            limit = min(seconds, math.ceil(best["any" if lazy else "given"] + 1))
+            limit = math.ceil(min(seconds, best["any" if lazy else "given"] + 1))
             found = limited(graph, limit, options)
             if not found or not found[1]:
                 line += f"{f'> {limit:g}':>10} "

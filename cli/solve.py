@@ -97,6 +97,12 @@ def solve_command(
 
         check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
+    if certificate is not None:
+        sized = any(number is not None for number in (n_groups, min_size, max_size))
+        solver = _certifying(graph, solver, sized)
+        if solver == "branch-and-cut":  # no short cuts that a certificate cannot hold
+            options["certify"] = True
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
             graph,
@@ -112,14 +118,14 @@ def solve_command(
             min_size=min_size,
             max_size=max_size,
             progress=line.update,
-            **({} if formulation is None else {"formulation": formulation}),
+            **options,
         )
     line.end(solution)
     document = solution_document(graph, solution)
     if certificate is not None:
         if solution.certificate is None:
             raise InvalidInputError(
-                f"--certificate: {solution.solver} gives no certificate; use branch-and-cut"
+                "--certificate: the proof grew beyond 1 GB and was given up; there is none"
             )
         solution.certificate.write(certificate)
     if output is not None:
@@ -132,6 +138,17 @@ def solve_command(
         _print_solution(graph, solution)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
+
+
+def _certifying(graph: SynergyGraph, solver: str, sized: bool) -> str:
+    """Return the name of the method; complain before the search if it gives no certificate."""
+    from solvers.front_door import chosen_name
+    from solvers.solver import SOLVERS
+
+    name = chosen_name(graph, solver, sized=sized)
+    if not SOLVERS[name].certifies:
+        raise InvalidInputError(f"--certificate: {name} gives no certificate; use branch-and-cut")
+    return name
 
 
 def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]:

@@ -135,6 +135,11 @@ def available() -> dict[str, bool | str]:
     return {name: SOLVERS[name].missing() or True for name in SOLVERS}
 
 
+def chosen_name(graph: SynergyGraph, solver: str, *, sized: bool) -> str:
+    """Return the name of the method that `solve` takes; `sized` says whether sizes are demanded."""
+    return _automatic(graph, sized, {})[0] if solver == "auto" else solver
+
+
 def _check_limits(
     time_limit: float | None,
     gap: float,

@@ -13,7 +13,7 @@ All numbers are integers, so whatever ends within its steps is proven.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -127,7 +127,7 @@ def best_of_dolls(
 
 
 @njit(cache=True)
-def _extended(weights: IntMatrix, best: IntVector, first: int, value: int) -> int:
+def _extended(weights: IntMatrix, best: IntVector, first: int, value: int) -> Any:  # noqa: ANN401 (int64)
     """Put player `first` where it gains the most in the best structure of those after it."""
     n = len(weights)
     gain = np.zeros(n, np.int64)

@@ -11,16 +11,16 @@ from coalitions.game import IntVector
 from solvers.branch_and_cut._ascent_kernels import Singles
 from solvers.branch_and_cut.problem import IntMatrix, Problem
 from solvers.heuristics._dense import improve
-from solvers.heuristics._dense_search import search_matrix
+from solvers.heuristics._dense_search import memetic
 from solvers.heuristics._engine import Improvement
 from solvers.heuristics._random import RandomState, random_state
 from solvers.program import components
 
 FEW_PLAYERS = 150
-"""Up to this many players, rounds of iterated local search do; above, annealing takes over."""
+"""Up to this many players, rounds of iterated local search take turns with annealing."""
 
-ROUNDS, ROUNDS_AT_ONCE = 6000, 50
-"""Rounds in all, and in a slice."""
+SLICES, ROUNDS_AT_ONCE, LEVELS_AT_ONCE = 120, 50, 50
+"""Slices in all for few players; rounds of local search and temperatures in each."""
 
 
 class Incumbent:
@@ -46,7 +46,7 @@ class Incumbent:
             self.offer(start)
         self._seed = seed
         self._annealing: Iterator[Improvement] | None = None
-        self._rounds_left = ROUNDS
+        self._slices_left = SLICES
 
     def offer(self, labels: IntVector) -> None:
         """Take a structure if it is better."""
@@ -61,17 +61,20 @@ class Incumbent:
 
     def advance(self, slices: int, check: Callable[[], None]) -> None:
         """Let the local search that runs beside the proof take some more slices of work."""
-        if len(self._weights) <= FEW_PLAYERS:
-            for _ in range(min(slices, self._rounds_left // ROUNDS_AT_ONCE)):
-                self._rounds_left -= ROUNDS_AT_ONCE
-                self._improve(self.labels, ROUNDS_AT_ONCE)
-                check()
-            return
         if self._annealing is None:
-            self._annealing = search_matrix(
-                self._weights, _numbered(self.labels), seed=self._seed, effort=1.0
-            )
-        for value, labels in itertools.islice(self._annealing, slices):
+            start = _numbered(self.labels)
+            self._annealing = memetic(self._weights, start, self._seed, 1.0)
+        if len(self._weights) > FEW_PLAYERS:
+            self._anneal(slices, check)
+            return
+        for _ in range(min(slices, self._slices_left)):
+            self._slices_left -= 1
+            self._improve(self.labels, ROUNDS_AT_ONCE)
+            self._anneal(LEVELS_AT_ONCE, check)
+
+    def _anneal(self, levels: int, check: Callable[[], None]) -> None:
+        assert self._annealing is not None
+        for value, labels in itertools.islice(self._annealing, levels):
             if value > self.value:
                 self.offer(labels)
             check()

@@ -118,7 +118,7 @@ class TreeSearch:
         self.shortcuts = 0
         self._certify = certify
         self._work = 0
-        self._tried = problem.n_undecided  # the caller had a try
+        self._tried: float = problem.n_undecided  # the caller had a try
         self.steps = 0
         self.cuts = 0
         self._allowed = allowed

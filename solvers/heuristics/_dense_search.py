@@ -20,8 +20,9 @@ from solvers.heuristics._dense import (
 from solvers.heuristics._engine import Improvement, numbered
 from solvers.heuristics._random import RandomState, random_state
 
-FEW_PLAYERS = 150
-"""Up to this many players an iterated local search finds the best known values by itself."""
+VERY_FEW_PLAYERS, FEW_PLAYERS = 40, 150
+"""Up to this many players an iterated local search finds the best known values by itself, and
+nearly always."""
 
 ROUNDS_PER_PAIR, MAX_ROUNDS = 16, 20_000
 """How many times an iterated local search disturbs its structure: as often as there are pairs of
@@ -50,8 +51,10 @@ def search_matrix(
     weights: FloatMatrix, start: IntVector | None, *, seed: int, effort: float
 ) -> Iterator[Improvement]:
     """Give ever better partitions of a graph with a full matrix."""
-    few = len(weights) <= FEW_PLAYERS
-    return (_iterated if few else _memetic)(weights, start, seed, effort)
+    if len(weights) <= FEW_PLAYERS:
+        yield from _iterated(weights, start, seed, effort)
+    if len(weights) > VERY_FEW_PLAYERS:
+        yield from memetic(weights, start, seed, effort)
 
 
 def _iterated(
@@ -70,7 +73,7 @@ def _iterated(
             yield table.best[0], table.best_slots
 
 
-def _memetic(
+def memetic(
     weights: FloatMatrix, start: IntVector | None, seed: int, effort: float
 ) -> Iterator[Improvement]:
     """Anneal a small population of structures, then cross two at a time and anneal the child.

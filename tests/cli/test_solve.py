@@ -71,6 +71,12 @@ def test_people_get_a_table_and_a_verdict():
         ("ok.csv", "0,1\n1,0\n", ["--plugin", "no.such"], "--plugin no.such: cannot be imported"),
         ("ok.csv", "0,1\n1,0\n", ["--output", "no/such/dir.json"], "cannot be written"),
         ("ok.csv", "0,1\n1,0\n", ["--certificate", "no/such/dir.json"], "cannot be written"),
+        (
+            "ok.csv",
+            "0,1\n1,0\n",
+            ["--certificate", "proof.json", "--solver", "highs"],
+            "--certificate: highs gives no certificate; use branch-and-cut",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, name, text, arguments, sentence):
