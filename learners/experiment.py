@@ -237,7 +237,7 @@ def prepare(config: RunConfig) -> Prepared:
         poison=config.poison,
         data_dir=None if config.data_dir is None else Path(config.data_dir),
     )
-    model = _suited(data.shape) if config.model == "auto" else config.model
+    model = suited_model(data.shape) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
     )
@@ -349,7 +349,7 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
     return tuple(rows)
 
 
-def _suited(shape: tuple[int, int, int]) -> str:
+def suited_model(shape: tuple[int, int, int]) -> str:
     """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
     return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
 
