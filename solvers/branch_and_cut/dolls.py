@@ -11,7 +11,7 @@ from solvers.branch_and_cut.problem import Problem
 MOST_GROUPS = 250
 """Above, the search never came to its end before the dual did."""
 
-LEAST_STEPS, STEPS_PER_PAIR = 400_000, 200
+LEAST_STEPS, STEPS_PER_PAIR = 600_000, 200
 """How long to try before the dual starts. A step takes five nanoseconds; before its first look at
 the bound, the dual takes longer than this."""
 

@@ -116,7 +116,7 @@ def test_sparse_and_dense_search_find_the_optimum_of_small_graphs(graph, seed):
         assert value <= optimum + 1e-9
         assert worth(graph, labels) == pytest.approx(value, abs=1e-9)
         # Not guaranteed in general; on eight players both search long enough.
-        if search.__name__ == "_iterated":
+        if search.__name__ == "search_matrix":
             assert value == pytest.approx(optimum, abs=1e-9)
 
 
