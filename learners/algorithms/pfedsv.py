@@ -391,8 +391,8 @@ def _told(
         if method.shared_extractor:
             features, _ = client.workspace.layout.parts(method.classifier)
             known[features] = own[features]  # which is the extractor that was received
-        values, more = _valued(client, method, torch.cat([known[None], models[1:]]))
-        evaluations += more
+        # Nor through how early a truncating estimator stopped: the game at home is not counted.
+        values, evaluations = _valued(client, method, torch.cat([known[None], models[1:]]))
     return {"values": values, "evaluations": evaluations}
 
 

@@ -113,6 +113,7 @@ CASES = [
 ] + [
     ("pfedsv", "updates", {"shared_extractor": True}),
     ("pfedsv", "updates", {"utility": "loss", "method": "permutation"}),
+    ("pfedsv", "updates", {"method": "truncated"}),
     ("pfedsv", "records", {"collaboration": "pairwise"}),
     ("fedrep", "records", {"head_epochs": 2}),
 ]
