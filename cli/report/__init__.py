@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cli._output import Json, print_json, stdout
+from cli._output import Json, print_json, stderr, stdout
 
 
 def report_command(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders of runs, shown side by side.")
+        list[Path],
+        typer.Argument(metavar="DIR…", help="Folders of runs, or of a comparison, side by side."),
     ],
     output: Annotated[
         Path | None, typer.Option(help="HTML file. [default: report.html in the first folder]")
@@ -26,21 +27,24 @@ def report_command(
 
     Example: coalitions report runs/first runs/second --output comparison.html
     """
-    from cli.report.contents import charts_of
+    from cli.report.contents import sections_of
     from cli.report.page import page
-    from cli.report.run_data import read_runs
+    from cli.report.run_data import methods_of, read_runs
     from coalitions.graph_files import atomic_write
 
-    runs = read_runs(folders)
-    charts = charts_of(runs)
+    runs, waiting = read_runs(folders)
+    for late in waiting:
+        stderr().print(f"{late} has not finished a round yet, and is left out.", style="dim")
+    methods = methods_of(runs)
+    sections = sections_of(methods)
     target = output or folders[0] / "report.html"
     with atomic_write(target) as file:
-        file.write(page(runs, charts).encode())
+        file.write(page(methods, sections).encode())
     written = [str(target)]
     if figures is not None:
         from cli.report.static import save_figures
 
-        written += map(str, save_figures(charts, figures))
+        written += map(str, save_figures([c for s in sections for c in s.charts], figures))
     if json_output:
         print_json({"report": str(target), "figures": written[1:], "runs": [r.name for r in runs]})
     else:

@@ -10,25 +10,61 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
+class Curve:
+    """One method's curve; `low` and `high` are the extremes over its seeds, if it has several."""
+
+    method: int
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
 class Lines:
-    """Curves over rounds, one for each run."""
+    """Curves over rounds, one for each method (or run)."""
 
     name: str
     title: str
     x_label: str
     y_label: str
-    series: Sequence[tuple[str, Sequence[float], Sequence[float]]]
+    curves: Sequence[Curve]
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Grouped bars: a group for each category, a bar for each run."""
+    """Lying bars: a group for each category, from the top, a bar for each series."""
 
     name: str
     title: str
+    x_label: str
+    categories: Sequence[str]
+    series: Sequence[tuple[str, Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Standing bars: a group for each category, a bar for each method (or run)."""
+
+    name: str
+    title: str
+    x_label: str
     y_label: str
     categories: Sequence[str]
-    series: Sequence[tuple[str, Sequence[float | None]]]
+    series: Sequence[tuple[int, str, Sequence[float | None]]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers as shades, rows × columns; NaN is what nobody knows."""
+
+    name: str
+    title: str
+    x_label: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -78,7 +114,7 @@ class Network:
     coalitions: NDArray[np.int64]
 
 
-Chart = Lines | Bars | Dots | Heatmap | Memberships | Network
+Chart = Lines | Bars | Columns | Table | Dots | Heatmap | Memberships | Network
 
 PALETTE = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F",
@@ -90,6 +126,17 @@ PALETTE = (
 def colour(number: int) -> str:
     """Return the colour of a run or coalition; they repeat after sixteen."""
     return PALETTE[number % len(PALETTE)]
+
+
+BANDS = 6
+"""Up to so many curves have the range of their seeds shaded; more would hide each other."""
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def line_style(number: int) -> tuple[str, str]:
+    """Return the colour and dash of a method's line: 32 that differ, bright enough at night."""
+    return PALETTE[number % 8], DASHES[number // 8 % len(DASHES)]
 
 
 def layout_positions(weights: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:

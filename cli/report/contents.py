@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,17 @@ from numpy.typing import NDArray
 from cli.report.charts import (
     Bars,
     Chart,
+    Columns,
+    Curve,
     Dots,
     Heatmap,
     Lines,
     Memberships,
     Network,
+    Table,
     steady_numbers,
 )
-from cli.report.run_data import RunData
+from cli.report.run_data import Method, RunData
 
 MATRIX_TITLES = {
     "relevance": "Who is relevant to whom",
@@ -26,86 +30,128 @@ MATRIX_TITLES = {
 }
 
 
-def charts_of(runs: Sequence[RunData]) -> list[Chart]:
-    """Return the charts: what all runs share first, then what each has of its own."""
-    charts: list[Chart] = [*_curves(runs), _per_client(runs), *_traffic(runs), *_privacy(runs)]
+FEW = 4
+"""So many methods stand side by side as bars; more become a table of shades."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Charts that belong together; `title` is empty where it is all about the only run."""
+
+    title: str
+    charts: tuple[Chart, ...]
+
+
+def sections_of(methods: Sequence[Method]) -> list[Section]:
+    """Return the charts: what all runs share first, then what each run has of its own."""
+    runs = [run for method in methods for run in method.runs]
+    shared: list[Chart] = [
+        *_curves(methods),
+        _per_client(methods, runs),
+        *_traffic(methods),
+        *_splits(runs),
+    ]
+    sections = [Section("", tuple(shared))]
     for number, run in enumerate(runs):
-        tag = "" if len(runs) == 1 else f": {run.name}"
         key = "" if len(runs) == 1 else f"-{number + 1}"
-        if not any(_same_split(run, other) for other in runs[:number]):
-            charts += _split(run, key, tag if _splits_differ(runs) else "")
-        for name, frames in run.arrays.items():
-            title = MATRIX_TITLES.get(name, name.capitalize())
-            charts.append(_heatmap(run, f"{name}{key}", title + tag, frames))
-        charts += _coalitions(run, key, tag)
+        charts = [
+            _heatmap(run, f"{name}{key}", MATRIX_TITLES.get(name, name.capitalize()), frames)
+            for name, frames in run.arrays.items()
+        ]
+        own = (*charts, *_coalitions(run, key))
+        if own:
+            sections.append(Section("" if len(runs) == 1 else run.name, own))
+    return sections
+
+
+def _curves(methods: Sequence[Method]) -> list[Chart]:
+    titles = {
+        "mean_test_accuracy": ("accuracy", "Mean test accuracy", "accuracy"),
+        "worst_client_accuracy": ("worst-client", "Accuracy of the worst client", "accuracy"),
+        "mean_test_loss": ("test-loss", "Mean test loss", "loss"),
+        "train_loss": ("train-loss", "Training loss", "loss"),
+        "epsilon": ("privacy", "Privacy spent", "ε"),
+    }
+    charts: list[Chart] = []
+    for metric, (name, title, unit) in titles.items():
+        found = [_curve(number, method, metric) for number, method in enumerate(methods)]
+        curves = [curve for curve in found if curve is not None]
+        if curves:
+            charts.append(Lines(name, title, "round", unit, curves))
     return charts
 
 
-def _curves(runs: Sequence[RunData]) -> list[Chart]:
-    def series(metric: str) -> list[tuple[str, list[float], list[float]]]:
-        found = []
-        for run in runs:
-            lines = [line for line in run.history if line.get(metric) is not None]
-            if lines:
-                xs = [float(line["round"]) for line in lines]
-                found.append((run.name, xs, [float(line[metric]) for line in lines]))
-        return found
-
-    titles = {
-        "mean_test_accuracy": ("accuracy", "Mean test accuracy"),
-        "worst_client_accuracy": ("worst-client", "Accuracy of the worst client"),
-        "mean_test_loss": ("test-loss", "Mean test loss"),
-        "train_loss": ("train-loss", "Training loss"),
-    }
-    return [
-        Lines(name, title, "round", title.lower(), series(metric))
-        for metric, (name, title) in titles.items()
-        if series(metric)
+def _curve(number: int, method: Method, metric: str) -> Curve | None:
+    """Return a metric over rounds, the mean over seeds of the rounds that all of them have."""
+    seeds = [
+        {
+            int(line["round"]): float(line[metric])
+            for line in run.history
+            if line.get(metric) is not None
+        }
+        for run in method.runs
     ]
+    rounds = sorted(set.intersection(*map(set, seeds)))
+    if not rounds:
+        return None
+    values = np.array([[seed[t] for t in rounds] for seed in seeds])
+    spread = (values.min(axis=0), values.max(axis=0)) if len(seeds) > 1 else (None, None)
+    return Curve(number, method.name, rounds, values.mean(axis=0), *spread)
 
 
-def _per_client(runs: Sequence[RunData]) -> Bars:
+def _per_client(methods: Sequence[Method], runs: Sequence[RunData]) -> Chart:
     most = max(run.n_clients for run in runs)
-    series = []
+    clients = [str(client) for client in range(most)]
+    accuracies = []
     for run in runs:
         last = run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []
-        series.append((run.name, [*last, *[None] * (most - len(last))]))
-    return Bars(
-        "per-client",
-        "Test accuracy of each client",
-        "accuracy",
-        [str(client) for client in range(most)],
-        series,
-    )
+        accuracies.append([*last, *[None] * (most - len(last))])
+    about = ("per-client", "Test accuracy of each client")
+    if len(runs) <= FEW and len(runs) == len(methods):
+        series = [(k, run.name, accuracies[k]) for k, run in enumerate(runs)]
+        return Columns(*about, "client", "accuracy", clients, series)
+    values = np.array(accuracies, np.float64)  # None becomes NaN
+    return Table(*about, "client", [run.name for run in runs], clients, values)
 
 
-def _traffic(runs: Sequence[RunData]) -> list[Chart]:
-    series: list[tuple[str, list[float | None]]] = [
-        (run.name, [float(sum(line[way] for line in run.history)) for way in ("up", "down")])
-        for run in runs
-        if all("up" in line for line in run.history)
+def _traffic(methods: Sequence[Method]) -> list[Chart]:
+    told = [
+        method
+        for method in methods
+        if all("up" in line for run in method.runs for line in run.history)
     ]
-    if not series:
+    if not told:
         return []
-    return [
-        Bars(
-            "traffic",
-            "Model parameters sent",
-            "parameters",
-            ["to the server", "to clients"],
-            series,
-        )
-    ]
+
+    def sent(way: str) -> list[float]:
+        return [
+            float(np.mean([sum(line[way] for line in run.history) for run in method.runs]))
+            for method in told
+        ]
+
+    series = [("to the server", sent("up")), ("to clients", sent("down"))]
+    names = [method.name for method in told]
+    return [Bars("traffic", "Model parameters sent", "parameters", names, series)]
 
 
-def _privacy(runs: Sequence[RunData]) -> list[Chart]:
-    series = []
-    for run in runs:
-        lines = [line for line in run.history if line.get("epsilon") is not None]
-        if lines:
-            xs = [float(line["round"]) for line in lines]
-            series.append((run.name, xs, [float(line["epsilon"]) for line in lines]))
-    return [Lines("privacy", "Privacy spent", "round", "ε", series)] if series else []
+def _splits(runs: Sequence[RunData]) -> list[Chart]:
+    """Return the data split of every run, equal ones once."""
+    charts: list[Chart] = []
+    several = not all(_same_split(run, runs[0]) for run in runs)
+    for number, run in enumerate(runs):
+        if any(_same_split(run, other) for other in runs[:number]):
+            continue
+        key = f"-{number + 1}" if several else ""
+        charts += _split(run, key, f": {_whose_split(run, runs)}" if several else "")
+    return charts
+
+
+def _whose_split(run: RunData, runs: Sequence[RunData]) -> str:
+    """Name a split after its seed, if that is what all its runs and no others have."""
+    seed = run.config["seed"]
+    if all(_same_split(run, other) == (other.config["seed"] == seed) for other in runs):
+        return f"seed {seed}"
+    return run.name
 
 
 def _split(run: RunData, key: str, tag: str) -> list[Chart]:
@@ -135,10 +181,6 @@ def _same_split(run: RunData, other: RunData) -> bool:
     )
 
 
-def _splits_differ(runs: Sequence[RunData]) -> bool:
-    return not all(_same_split(run, runs[0]) for run in runs)
-
-
 def _client_names(run: RunData) -> list[str]:
     names = [str(client) for client in range(run.n_clients)]
     if run.clients is None:
@@ -156,14 +198,14 @@ def _heatmap(run: RunData, name: str, title: str, frames: NDArray[np.float64]) -
     return Heatmap(name, title, _client_names(run), frames, rounds, truth)
 
 
-def _coalitions(run: RunData, key: str, tag: str) -> list[Chart]:
+def _coalitions(run: RunData, key: str) -> list[Chart]:
     if not run.structures:
         return []
     rounds = [number for number, _ in run.structures]
     numbers = steady_numbers([labels for _, labels in run.structures])
     names = _client_names(run)
     charts: list[Chart] = [
-        Memberships(f"coalitions{key}", f"Coalitions over the rounds{tag}", names, rounds, numbers)
+        Memberships(f"coalitions{key}", "Coalitions over the rounds", names, rounds, numbers)
     ]
     matrices = run.arrays.get("synergy", run.arrays.get("relevance"))
     if matrices is not None and np.isfinite(matrices[-1]).any():
@@ -173,7 +215,7 @@ def _coalitions(run: RunData, key: str, tag: str) -> list[Chart]:
         charts.append(
             Network(
                 f"graph{key}",
-                f"Synergies, coloured by coalition{tag}",
+                "Synergies, coloured by coalition",
                 names,
                 weights,
                 numbers[:, -1],

@@ -42,17 +42,55 @@ const square = (labels) => ({
   yaxis: { title: { text: "client" }, type: "category", autorange: "reversed", showgrid: false, scaleanchor: "x", constrain: "domain" },
 });
 
+const hidden = new Set();
+const curveName = (name) => `${name}: %{y:.4g}<extra></extra>`;
+
 const drawn = {
-  lines: (chart) => [
-    chart.series.map((s, k) => ({
-      type: "scatter", mode: s.x.length > 60 ? "lines" : "lines+markers", name: s.name, x: s.x, y: s.y,
-      line: { color: colour(k), width: 2 }, marker: { size: 5 },
-    })),
-    { xaxis: { title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: chart.series.length > 1 },
-  ],
+  lines: (chart) => {
+    const traces = [];
+    for (const curve of chart.curves) {
+      const [paint, dash] = report.styles[curve.method];
+      const visible = !hidden.has(curve.method);
+      if (curve.low && chart.curves.length <= report.bands) {
+        traces.push({
+          type: "scatter", x: curve.x.concat(curve.x.slice().reverse()), y: curve.high.concat(curve.low.slice().reverse()),
+          fill: "toself", fillcolor: paint + "26", line: { width: 0 }, mode: "lines", hoverinfo: "skip", visible, meta: curve.method,
+        });
+      }
+      traces.push({
+        type: "scatter", mode: curve.x.length > 60 ? "lines" : "lines+markers", name: curve.name, x: curve.x, y: curve.y,
+        line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: curveName(curve.name), visible, meta: curve.method,
+      });
+    }
+    return [traces, { xaxis: { title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
+  },
   bars: (chart) => [
-    chart.series.map((s, k) => ({ type: "bar", name: s.name, x: chart.categories, y: s.y, marker: { color: colour(k) } })),
-    { barmode: "group", xaxis: { type: "category" }, yaxis: { title: { text: chart.y_label } }, showlegend: chart.series.length > 1 },
+    chart.series.map((s, k) => ({
+      type: "bar", orientation: "h", name: s.name, x: s.x, y: chart.categories, marker: { color: colour(k) },
+      hovertemplate: `%{y} ${s.name}: %{x:,}<extra></extra>`,
+    })),
+    {
+      barmode: "group", xaxis: { title: { text: chart.x_label } },
+      yaxis: { type: "category", autorange: "reversed", tickmode: "linear", dtick: 1, showgrid: false },
+    },
+  ],
+  columns: (chart) => [
+    chart.series.map((s) => ({
+      type: "bar", name: s.name, x: chart.categories, y: s.y, marker: { color: report.styles[s.method][0] },
+      hovertemplate: `client %{x}, ${s.name}: %{y:.4f}<extra></extra>`, visible: !hidden.has(s.method), meta: s.method,
+    })),
+    { barmode: "group", xaxis: { type: "category", title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false },
+  ],
+  table: (chart) => [
+    [{
+      type: "heatmap", x: chart.columns, y: chart.rows, z: chart.values, colorscale: "Cividis", hoverongaps: false,
+      ygap: 1, xgap: chart.columns.length > 60 ? 0 : 1, colorbar: { thickness: 10 },
+      hovertemplate: `%{y}, ${chart.x_label} %{x}: %{z:.4f}<extra></extra>`,
+    }],
+    {
+      xaxis: { type: "category", title: { text: chart.x_label }, showgrid: false },
+      yaxis: { type: "category", autorange: "reversed", tickmode: "linear", dtick: 1, showgrid: false, tickfont: { size: 10 } },
+    },
   ],
   dots: (chart) => {
     const x = [], y = [], text = [], size = [];
@@ -129,13 +167,49 @@ function draw(div, kind, chart) {
   return Plotly.react(div, traces, layout(extra), options);
 }
 
-function drawAll() {
-  for (const chart of report.charts) {
-    draw(document.getElementById(chart.name), chart.kind, chart);
-    if (chart.truth) draw(document.getElementById(chart.name + "-truth"), "truth", chart);
-    if (chart.kind === "heatmap") showRound(chart, document.getElementById(chart.name + "-round"));
+function drawChart(chart) {
+  chart.shown = true;
+  draw(document.getElementById(chart.name), chart.kind, chart);
+  if (chart.truth) draw(document.getElementById(chart.name + "-truth"), "truth", chart);
+  if (chart.kind === "heatmap") showRound(chart, document.getElementById(chart.name + "-round"));
+}
+
+const place = (chart) => document.getElementById(chart.name);
+const folded = (chart) => place(chart).closest("details:not([open])") !== null;
+const waiting = () => report.charts.filter((chart) => !chart.shown && !folded(chart));
+
+// What is on the screen is drawn at once; the rest one by one, so that the page answers in between.
+function drawNext() {
+  const [next] = waiting();
+  if (next) {
+    drawChart(next);
+    setTimeout(drawNext);
+  } else {
+    document.documentElement.dataset.ready = "true";
   }
 }
+
+function showMethod(method, shown) {
+  if (shown) hidden.delete(method);
+  else hidden.add(method);
+  for (const chart of report.charts) {
+    const traces = place(chart).data;
+    if (!chart.shown || (chart.kind !== "lines" && chart.kind !== "columns")) continue;
+    const own = traces.flatMap((trace, k) => (trace.meta === method ? [k] : []));
+    if (own.length) Plotly.restyle(place(chart), { visible: shown }, own);
+  }
+}
+
+const chips = [...document.querySelectorAll("button[data-method]")];
+function press(chip, shown) {
+  chip.setAttribute("aria-pressed", String(shown));
+  showMethod(Number(chip.dataset.method), shown);
+}
+for (const chip of chips) chip.addEventListener("click", () => press(chip, chip.getAttribute("aria-pressed") !== "true"));
+document.getElementById("everyone")?.addEventListener("click", () => {
+  const shown = hidden.size > 0;
+  chips.forEach((chip) => press(chip, shown));
+});
 
 function showRound(chart, slider) {
   const frame = Number(slider.value);
@@ -146,10 +220,15 @@ function showRound(chart, slider) {
 for (const chart of report.charts) {
   if (chart.kind === "heatmap") {
     const slider = document.getElementById(chart.name + "-round");
-    slider.addEventListener("input", () => showRound(chart, slider));
+    slider.addEventListener("input", () => (chart.shown ? showRound(chart, slider) : drawChart(chart)));
   }
 }
-drawAll();
-darkMode.addEventListener("change", drawAll);
-window.addEventListener("beforeprint", () => report.charts.forEach((chart) => Plotly.Plots.resize(chart.name)));
-document.documentElement.dataset.ready = "true";
+report.charts.filter((chart) => !folded(chart) && place(chart).getBoundingClientRect().top < window.innerHeight).forEach(drawChart);
+document.documentElement.dataset.interactive = performance.now().toFixed(0);
+setTimeout(drawNext);
+document.querySelectorAll("details").forEach((each) => each.addEventListener("toggle", drawNext));
+darkMode.addEventListener("change", () => report.charts.filter((chart) => chart.shown).forEach(drawChart));
+window.addEventListener("beforeprint", () => {
+  waiting().forEach(drawChart);
+  report.charts.filter((chart) => chart.shown && !folded(chart)).forEach((chart) => Plotly.Plots.resize(chart.name));
+});

@@ -13,18 +13,23 @@ from typing import Any
 import numpy as np
 
 from cli.report.charts import (
+    BANDS,
     PALETTE,
     Bars,
     Chart,
+    Columns,
     Dots,
     Heatmap,
     Lines,
     Memberships,
     Network,
+    Table,
     layout_positions,
+    line_style,
     strongest_edges,
 )
-from cli.report.run_data import RunData
+from cli.report.contents import Section
+from cli.report.run_data import Method, RunData
 
 DIVERGING = (
     (0.0, "#7f3b08"), (0.25, "#f1a340"), (0.5, "#f7f7f7"), (0.75, "#998ec3"), (1.0, "#2d004b"),
@@ -37,14 +42,16 @@ POLICY = (
 )
 
 
-def page(runs: Sequence[RunData], charts: Sequence[Chart]) -> str:
+def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
     """Return the HTML document of a report."""
-    title = " · ".join(run.name for run in runs)
-    first = runs[0].config
-    setting = f"{first['dataset']}, {first['clients']} clients, {first['partition']}"
+    runs = [run for method in methods for run in method.runs]
+    title = _title(methods)
+    charts = [chart for section in sections for chart in section.charts]
     payload = {
         "palette": PALETTE,
         "diverging": DIVERGING,
+        "bands": BANDS,
+        "styles": [line_style(number) for number in range(len(methods))],
         "charts": [{"name": chart.name, **plain(chart)} for chart in charts],
     }
     return "\n".join(
@@ -55,13 +62,12 @@ def page(runs: Sequence[RunData], charts: Sequence[Chart]) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",
             f"<style>{_text('page.css')}</style></head><body>",
-            f'<h1>{escape(title)}</h1><p class="sub">{escape(setting)}</p>',
-            _results(runs),
+            f'<h1>{escape(title)}</h1><p class="sub">{escape(_setting(runs))}</p>',
+            _results(methods),
+            _legend(methods),
+            *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
             '<section class="grid">',
-            *(_figure(chart) for chart in charts),
-            "</section>",
-            '<section class="grid">',
-            *(_settings(run) for run in runs),
+            *_settings(methods),
             "</section>",
             f'<script type="application/json" id="report-data">{_safe(payload)}</script>',
             f"<script>{_plotly()}</script>",
@@ -69,6 +75,63 @@ def page(runs: Sequence[RunData], charts: Sequence[Chart]) -> str:
             "</body></html>",
         ]
     )
+
+
+OPENED = 3
+"""So many runs show their own charts at once; those of more are folded up."""
+
+
+def _title(methods: Sequence[Method]) -> str:
+    n_runs = sum(len(method.runs) for method in methods)
+    if n_runs <= 3:
+        return " · ".join(run.name for method in methods for run in method.runs)
+    if len(methods) == 1:
+        return f"{methods[0].name}, {n_runs} seeds"
+    return f"{len(methods)} methods" + (f", {n_runs} runs" if n_runs > len(methods) else "")
+
+
+def _setting(runs: Sequence[RunData]) -> str:
+    """Say what all runs have in common of what matters most."""
+    words = {
+        "dataset": "{}", "clients": "{} clients", "partition": "{}", "rounds": "{} rounds",
+    }  # fmt: skip
+    values = {key: {str(run.config.get(key, "?")) for run in runs} for key in words}
+    told = [
+        text.format(*values[key]) if len(values[key]) == 1 else f"several {key}"
+        for key, text in words.items()
+    ]
+    return ", ".join(told)
+
+
+def _legend(methods: Sequence[Method]) -> str:
+    """Return one legend for all curves: a click hides a method everywhere, a second shows it."""
+    if len(methods) < 2:
+        return ""
+    chips = []
+    for number, method in enumerate(methods):
+        paint, dash = line_style(number)
+        line = (
+            f'<svg width="26" height="8" aria-hidden="true"><line x1="0" y1="4" x2="26" y2="4"'
+            f' stroke="{paint}" stroke-width="3" stroke-dasharray="{STROKES[dash]}"/></svg>'
+        )
+        chips.append(
+            f'<button type="button" data-method="{number}" aria-pressed="true">{line}'
+            f"{escape(method.name)}</button>"
+        )
+    everyone = '<button type="button" id="everyone">all / none</button>'
+    return f'<nav class="legend" aria-label="methods shown">{"".join(chips)}{everyone}</nav>'
+
+
+STROKES = {"solid": "none", "dash": "7 4", "dot": "2 3", "dashdot": "7 3 2 3"}
+
+
+def _section(section: Section, opened: bool) -> str:
+    figures = "\n".join(_figure(chart) for chart in section.charts)
+    grid = f'<div class="grid">{figures}</div>'
+    if not section.title:
+        return f"<section>{grid}</section>"
+    open_ = " open" if opened else ""
+    return f"<details{open_}><summary>{escape(section.title)}</summary>{grid}</details>"
 
 
 def _text(name: str) -> str:
@@ -87,7 +150,9 @@ def _safe(payload: Mapping[str, Any]) -> str:
 
 def _figure(chart: Chart) -> str:
     name, title = escape(chart.name, quote=True), f"<h2>{escape(chart.title)}</h2>"
-    canvas = f'<div class="chart" id="{name}"></div>'
+    height = _height(chart)
+    style = "" if height is None else f' style="height:{height}px"'
+    canvas = f'<div class="chart" id="{name}"{style}></div>'
     if not isinstance(chart, Heatmap):
         return f"<figure>{title}{canvas}</figure>"
     last = len(chart.rounds) - 1
@@ -102,34 +167,115 @@ def _figure(chart: Chart) -> str:
     return f'<figure class="wide">{title}{pair}{slider}</figure>'
 
 
-def _results(runs: Sequence[RunData]) -> str:
-    rows = []
-    for run in runs:
-        last = run.evaluated[-1] if run.evaluated else {}
-        cells = [
-            f"{last['mean_test_accuracy']:.4f}" if last else "–",
-            f"{last['worst_client_accuracy']:.4f}" if last else "–",
-            f"{sum(line.get('up', 0) for line in run.history):,}",
-            f"{sum(line.get('down', 0) for line in run.history):,}",
-            str(run.history[-1]["round"]) + ("" if run.result else " (not finished)"),
-            f"{sum(line.get('seconds', 0.0) for line in run.history):.1f} s",
-        ]
-        numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
-        rows.append(f"<tr><td>{escape(run.name)}</td>{numbers}</tr>")
-    heads = ("run", "mean accuracy", "worst client", "parameters up", "parameters down", "rounds")
-    head = "".join(f"<th>{name}</th>" for name in (*heads, "time"))
-    return f'<div class="panel scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+def _height(chart: Chart) -> int | None:
+    """Return the height in pixels of a chart that grows with its rows; None for the usual one."""
+    if isinstance(chart, Bars):
+        return max(340, 90 + 26 * len(chart.categories))
+    if isinstance(chart, Table):
+        return max(340, 80 + 15 * len(chart.rows))
+    return None
 
 
-def _settings(run: RunData) -> str:
+def _results(methods: Sequence[Method]) -> str:
+    """Return the table of results: of the methods, and folded up of their runs if they differ."""
+    runs = [run for method in methods for run in method.runs]
+    of_runs = _table("run", [(run.name, _cells([run])) for run in runs])
+    if len(runs) == len(methods):
+        return f'<div class="panel">{of_runs}</div>'
+    of_methods = _table("method", [(m.name, _cells(m.runs)) for m in methods])
+    folded = f"<details><summary>every run</summary>{of_runs}</details>"
+    return f'<div class="panel">{of_methods}{folded}</div>'
+
+
+def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
+    heads = "".join(f"<th>{escape(name)}</th>" for name in (head, *rows[0][1]))
+    lines = []
+    top = {
+        key: max((cells[key][:6] for _, cells in rows if cells[key] != "–"), default=None)
+        for key in ("mean accuracy", "worst client")
+        if key in rows[0][1] and len(rows) > 1
+    }
+    for name, cells in rows:
+        numbers = "".join(
+            f'<td class="number{" best" * (cell[:6] == top.get(key))}">{escape(cell)}</td>'
+            for key, cell in cells.items()
+        )
+        lines.append(f"<tr><th>{escape(name)}</th>{numbers}</tr>")
+    return (
+        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _cells(runs: Sequence[RunData]) -> dict[str, str]:
+    """Return what the table of results says about a run, or about the seeds of a method."""
+
+    def mean(values: Sequence[float], form: str) -> str:
+        return format(float(np.mean(values)), form)
+
+    def total(key: str) -> list[float]:
+        return [float(sum(line.get(key, 0) for line in run.history)) for run in runs]
+
+    last = [run.evaluated[-1] for run in runs if run.evaluated]
+    accuracies = [float(line["mean_test_accuracy"]) for line in last]
+    deviation = f" ± {np.std(accuracies, ddof=1):.4f}" if len(accuracies) > 1 else ""
+    rounds = sorted({int(run.history[-1]["round"]) for run in runs})
+    unfinished = sum(run.result is None for run in runs)
+    note = (
+        ""
+        if not unfinished
+        else " (not finished)"
+        if len(runs) == 1
+        else (f" ({unfinished} not finished)")
+    )
+    cells = {} if len(runs) == 1 else {"seeds": str(len(runs))}
+    return cells | {
+        "mean accuracy": mean(accuracies, ".4f") + deviation if last else "–",
+        "worst client": mean([float(line["worst_client_accuracy"]) for line in last], ".4f")
+        if last
+        else "–",
+        "parameters up": mean(total("up"), ",.0f"),
+        "parameters down": mean(total("down"), ",.0f"),
+        "rounds": "–".join(str(t) for t in dict.fromkeys([rounds[0], rounds[-1]])) + note,
+        "time": mean(total("seconds"), ".1f") + " s",
+    }
+
+
+def _settings(methods: Sequence[Method]) -> list[str]:
+    """Return what all runs were asked and had, and a table of what differs."""
+    runs = [run for method in methods for run in method.runs]
+    told = [_told(run) for run in runs]
+    keys = dict.fromkeys(key for each in told for key in each)
+    same = {
+        key: told[0][key]
+        for key in keys
+        if all(key in each and each[key] == told[0][key] for each in told)
+    }
+    rows = "".join(
+        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in same.items()
+    )
+    title = f"Settings of {runs[0].name}" if len(runs) == 1 else "Settings of all runs"
+    panels = [f'<div class="panel"><h2>{escape(title)}</h2><table>{rows}</table></div>']
+    if len(same) < len(keys):
+        plain_keys = [key for key in keys if key not in same and not key.startswith("option ")]
+        lines = [(method.name, _differing(method, plain_keys)) for method in methods]
+        panels.append(f'<div class="panel"><h2>What differs</h2>{_table("", lines)}</div>')
+    return panels
+
+
+def _differing(method: Method, keys: Sequence[str]) -> dict[str, str]:
+    """Return a method's settings among those that differ; the values of several seeds as a list."""
+    told = [_told(run) for run in method.runs]
+    values = {key: ", ".join(dict.fromkeys(each.get(key, "") for each in told)) for key in keys}
+    options = method.runs[0].config.get("options", {})
+    return values | {"options": ", ".join(f"{key}={value}" for key, value in options.items())}
+
+
+def _told(run: RunData) -> dict[str, str]:
     pairs = {key: value for key, value in run.config.items() if key != "options"}
     pairs |= {f"option {key}": value for key, value in run.config.get("options", {}).items()}
     pairs |= {f"here: {key}": value for key, value in run.environment.items()}
-    rows = "".join(
-        f"<tr><th>{escape(str(key))}</th><td>{escape(str(value))}</td></tr>"
-        for key, value in pairs.items()
-    )
-    return f'<div class="panel"><h2>Settings of {escape(run.name)}</h2><table>{rows}</table></div>'
+    return {str(key): str(value) for key, value in pairs.items()}
 
 
 @singledispatch
@@ -140,18 +286,52 @@ def plain(chart: Any) -> dict[str, Any]:  # noqa: ANN401 (any chart)
 
 @plain.register
 def _(chart: Lines) -> dict[str, Any]:
-    series = [{"name": name, "x": list(x), "y": _short(y)} for name, x, y in chart.series]
-    return {"kind": "lines", "x_label": chart.x_label, "y_label": chart.y_label, "series": series}
+    curves = [
+        {
+            "method": curve.method,
+            "name": curve.name,
+            "x": [int(x) for x in curve.x],
+            "y": _short(curve.y),
+            "low": None if curve.low is None else _short(curve.low),
+            "high": None if curve.high is None else _short(curve.high),
+        }
+        for curve in chart.curves
+    ]
+    return {"kind": "lines", "x_label": chart.x_label, "y_label": chart.y_label, "curves": curves}
 
 
 @plain.register
 def _(chart: Bars) -> dict[str, Any]:
-    series = [{"name": name, "y": _short(values)} for name, values in chart.series]
     return {
         "kind": "bars",
+        "x_label": chart.x_label,
+        "categories": list(chart.categories),
+        "series": [{"name": name, "x": _short(values)} for name, values in chart.series],
+    }
+
+
+@plain.register
+def _(chart: Columns) -> dict[str, Any]:
+    return {
+        "kind": "columns",
+        "x_label": chart.x_label,
         "y_label": chart.y_label,
         "categories": list(chart.categories),
-        "series": series,
+        "series": [
+            {"method": method, "name": name, "y": _short(values)}
+            for method, name, values in chart.series
+        ],
+    }
+
+
+@plain.register
+def _(chart: Table) -> dict[str, Any]:
+    return {
+        "kind": "table",
+        "x_label": chart.x_label,
+        "rows": list(chart.rows),
+        "columns": list(chart.columns),
+        "values": [_short(row) for row in chart.values],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ class RunData:
 
     Attributes
     ----------
-    name
-        What to call the run.
+    name, folder
+        What to call the run, and its folder.
     config
         Its settings.
     history
@@ -61,6 +61,7 @@ class RunData:
     """
 
     name: str
+    folder: str
     config: Mapping[str, Any]
     history: Sequence[Mapping[str, Any]]
     result: Mapping[str, Any] | None
@@ -80,20 +81,77 @@ class RunData:
         return [line for line in self.history if "mean_test_accuracy" in line]
 
 
-def read_runs(folders: Sequence[Path]) -> list[RunData]:
-    """Return the runs in some folders; those of the same name get their folder's name."""
-    runs = [_read(folder) for folder in folders]
+def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[Path]]:
+    """Return the runs in some folders, and which were left out as they have no round yet.
+
+    A folder of runs, such as `compare --out` makes, stands for all runs in it.
+    """
+    runs, waiting = [], []
+    for folder in folders:
+        inside = sorted(path.parent for path in folder.glob("*/config.toml"))
+        if (folder / "config.toml").is_file() or not inside:
+            runs.append(_read(folder))
+            if not runs[-1].history:
+                raise InvalidInputError(f"{folder}: the run has not finished a round yet")
+            continue
+        found = [(path, _read(path)) for path in inside]
+        waiting += [path for path, run in found if not run.history]
+        begun = [run for _, run in found if run.history]
+        runs += sorted(begun, key=lambda run: (run.config["algorithm"], run.config["seed"]))
+    if not runs:
+        raise InvalidInputError(f"{folders[0]}: no run has finished a round yet")
     names = [run.name for run in runs]
     return [
-        run if names.count(run.name) == 1 else _renamed(run, folder)
-        for run, folder in zip(runs, folders, strict=True)
+        run if names.count(run.name) == 1 else replace(run, name=run.folder) for run in runs
+    ], waiting
+
+
+@dataclass(frozen=True)
+class Method:
+    """Runs that differ in their seeds alone."""
+
+    name: str
+    runs: tuple[RunData, ...]
+
+
+def methods_of(runs: Sequence[RunData]) -> list[Method]:
+    """Return the runs, those together that are repetitions of each other with another seed.
+
+    A method with one run is called like the run. The same algorithm with other settings is another
+    method, called after what differs.
+    """
+    groups: dict[str, list[RunData]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(_repeated(run), sort_keys=True, default=str), []).append(run)
+    if all(len(group) == 1 for group in groups.values()):
+        return [Method(run.name, (run,)) for run in runs]
+    methods = []
+    for group in groups.values():
+        if len({run.config["seed"] for run in group}) < len(group):  # the same run twice
+            methods += [Method(run.name, (run,)) for run in group]
+            continue
+        rivals = [_repeated(other[0]) for other in groups.values()]
+        methods.append(Method(_method_name(_repeated(group[0]), rivals), tuple(group)))
+    names = [method.name for method in methods]
+    return [
+        method
+        if names.count(method.name) == 1
+        else replace(method, name=f"{method.name} {number + 1}")
+        for number, method in enumerate(methods)
     ]
 
 
-def _renamed(run: RunData, folder: Path) -> RunData:
-    from dataclasses import replace
+def _repeated(run: RunData) -> dict[str, Any]:
+    """Return the settings that repetitions share, the method's options among them."""
+    ignored = ("seed", "options", "workers", "evaluate_every", "checkpoint_every", "plugins")
+    settings = {key: value for key, value in run.config.items() if key not in ignored}
+    return settings | {f"{key}": value for key, value in run.config.get("options", {}).items()}
 
-    return replace(run, name=folder.name)
+
+def _method_name(own: Mapping[str, Any], all_settings: Sequence[Mapping[str, Any]]) -> str:
+    rivals = [each for each in all_settings if each["algorithm"] == own["algorithm"]]
+    different = [key for key in own if any(each.get(key) != own[key] for each in rivals)]
+    return " ".join([str(own["algorithm"]), *(f"{key}={own[key]}" for key in different)])
 
 
 def _read(folder: Path) -> RunData:
@@ -115,11 +173,11 @@ def _read(folder: Path) -> RunData:
         arrays = {path.stem: _matrices(path, len(history)) for path in sorted(folder.glob("*.npy"))}
     except (KeyError, ValueError, TypeError) as error:
         raise InvalidInputError(f"{folder}: a file of the run is damaged ({error})") from None
-    if not history:
-        raise InvalidInputError(f"{folder}: the run has not finished a round yet")
     kept = {name: array for name, array in arrays.items() if array is not None}
     name = f"{config['algorithm']} (seed {config['seed']})"
-    return RunData(name, config, history, result, clients, kept, structures, environment)
+    return RunData(
+        name, folder.name, config, history, result, clients, kept, structures, environment
+    )
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

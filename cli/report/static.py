@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 
 from cli.report.charts import (
+    BANDS,
     Bars,
     Chart,
+    Columns,
     Dots,
     Heatmap,
     Lines,
     Memberships,
     Network,
+    Table,
     colour,
     layout_positions,
+    line_style,
     strongest_edges,
 )
+
+LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 
 
 def save_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
@@ -53,29 +59,69 @@ def draw(chart: Any, figure: Any) -> None:  # noqa: ANN401 (a chart, a matplotli
 @draw.register
 def _(chart: Lines, figure: Any) -> None:  # noqa: ANN401
     axes = figure.subplots()
-    for number, (name, xs, ys) in enumerate(chart.series):
-        axes.plot(xs, ys, marker="o", markersize=3, color=colour(number), label=name)
+    for curve in chart.curves:
+        paint, dash = line_style(curve.method)
+        marker = "o" if len(curve.x) <= 60 else None
+        axes.plot(
+            curve.x, curve.y, marker=marker, markersize=3, color=paint, label=curve.name,
+            linestyle=LINESTYLES[dash],
+        )  # fmt: skip
+        if curve.low is not None and curve.high is not None and len(chart.curves) <= BANDS:
+            axes.fill_between(curve.x, curve.low, curve.high, color=paint, alpha=0.15, linewidth=0)
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(alpha=0.3)
-    if len(chart.series) > 1:
+    _legend(axes, len(chart.curves))
+
+
+def _legend(axes: Any, n: int) -> None:  # noqa: ANN401
+    if n > 6:  # beside the picture, where it hides nothing
+        axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.01, 0.5))
+    elif n > 1:
         axes.legend(fontsize="small")
 
 
 @draw.register
 def _(chart: Bars, figure: Any) -> None:  # noqa: ANN401
+    figure.set_size_inches(7, 1.5 + 0.3 * len(chart.categories))
     axes = figure.subplots()
     places = np.arange(len(chart.categories))
-    width = 0.8 / max(1, len(chart.series))
+    width = 0.8 / len(chart.series)
     for number, (name, values) in enumerate(chart.series):
+        at = places - 0.4 + width * (number + 0.5)
+        axes.barh(at, values, width, color=colour(number), label=name)
+    axes.set_yticks(places, chart.categories)
+    axes.invert_yaxis()
+    axes.set_xlabel(chart.x_label)
+    axes.grid(axis="x", alpha=0.3)
+    _legend(axes, len(chart.series))
+
+
+@draw.register
+def _(chart: Columns, figure: Any) -> None:  # noqa: ANN401
+    axes = figure.subplots()
+    places = np.arange(len(chart.categories))
+    width = 0.8 / len(chart.series)
+    for number, (method, name, values) in enumerate(chart.series):
         heights = [np.nan if value is None else value for value in values]
         at = places - 0.4 + width * (number + 0.5)
-        axes.bar(at, heights, width, color=colour(number), label=name)
+        axes.bar(at, heights, width, color=colour(method), label=name)
     step = max(1, len(places) // 20)
     axes.set_xticks(places[::step], chart.categories[::step])
-    axes.set_ylabel(chart.y_label)
+    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(axis="y", alpha=0.3)
-    if len(chart.series) > 1:
-        axes.legend(fontsize="small")
+    _legend(axes, len(chart.series))
+
+
+@draw.register
+def _(chart: Table, figure: Any) -> None:  # noqa: ANN401
+    figure.set_size_inches(7, 1.5 + 0.16 * len(chart.rows))
+    axes = figure.subplots()
+    image = axes.imshow(chart.values, aspect="auto", interpolation="nearest", cmap="cividis")
+    axes.set_yticks(range(len(chart.rows)), chart.rows, fontsize="x-small")
+    step = max(1, len(chart.columns) // 20)
+    axes.set_xticks(range(0, len(chart.columns), step), chart.columns[::step])
+    axes.set_xlabel(chart.x_label)
+    figure.colorbar(image, ax=axes, shrink=0.7)
 
 
 @draw.register
