@@ -225,6 +225,16 @@ def triangle_pairs(keys: IntVector, m: int) -> tuple[Smalls, Smalls]:
 
 
 @njit(cache=True)
+def step_lengths(pairs: Smalls, degree: Smalls, longest: float) -> Singles:
+    """Return `longest` over the rows at all pairs of each triangle together [t]."""
+    steps = np.empty(len(pairs), np.float32)
+    for t in range(len(pairs)):
+        crowd = degree[pairs[t, 0]] + degree[pairs[t, 1]] + degree[pairs[t, 2]]
+        steps[t] = longest / crowd
+    return steps
+
+
+@njit(cache=True)
 def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
     """Return a pointer, the pairs of each cut, and their signs: +1 at the centre, −1 elsewhere."""
     pointer = np.zeros(len(cuts) + 1, np.int64)

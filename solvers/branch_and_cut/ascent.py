@@ -17,6 +17,7 @@ from solvers.branch_and_cut._ascent_kernels import (
     ascend,
     cut_pairs,
     merge_rows,
+    step_lengths,
     triangle_pairs,
     violated_triangles,
 )
@@ -177,9 +178,9 @@ class Ascent:
         m = self.problem.n_groups
         self._pairs, degree = triangle_pairs(self._keys, m)
         self._cut_pointer, self._cut_pairs, self._signs = cut_pairs(self._cuts, m)
-        degree += np.bincount(self._cut_pairs, minlength=m * m).astype(np.int32)
-        crowd = degree[self._pairs].sum(axis=1)
-        self._steps = (4.0 * BOLDNESS / np.maximum(crowd, 1)).astype(np.float32)
+        if len(self._cuts):
+            degree += np.bincount(self._cut_pairs, minlength=m * m).astype(np.int32)
+        self._steps = step_lengths(self._pairs, degree, 4.0 * BOLDNESS)
         if len(self._cuts):
             crowd = np.add.reduceat(degree[self._cut_pairs], self._cut_pointer[:-1])
             self._cut_steps = (4.0 * BOLDNESS / crowd).astype(np.float32)

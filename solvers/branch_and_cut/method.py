@@ -173,10 +173,12 @@ def _bounded(
     return answer, tree.shortcuts
 
 
-def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate:
-    """Return the certificate of a search."""
+def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:
+    """Return the certificate of a search, if its record is complete."""
     n = len(task.weights)
     triangles, cuts, branches = record.written()
+    if not record.complete:
+        return None
     part = Part(
         nodes=tuple((player,) for player in range(n)),
         unit=task.scaled.unit,

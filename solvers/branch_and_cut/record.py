@@ -52,6 +52,7 @@ class Record:
 
     def __init__(self) -> None:
         self._branches = [_Branch()]
+        self._pending: list[tuple[int, Problem, Multipliers, ExactBound]] = []
         self._cells = 0
         self.complete = True
 
@@ -83,6 +84,12 @@ class Record:
             )
         )
 
+    def prove_later(
+        self, branch: int, problem: Problem, multipliers: Multipliers, proof: ExactBound
+    ) -> None:
+        """Note multipliers when the record is written: whoever was stopped has no time left."""
+        self._pending.append((branch, problem, multipliers, proof))
+
     def split(self, branch: int, problem: Problem, first: int, second: int) -> tuple[int, int]:
         """Note that a branch goes on in two cases; return the numbers of the cases."""
         player = problem.representatives
@@ -95,6 +102,8 @@ class Record:
 
     def written(self) -> tuple[Rows, Rows, tuple[Branch, ...]]:
         """Return the triangles and the cuts that were used and the tree over them, for a `Part`."""
+        while self._pending:
+            self.prove(*self._pending.pop(0))
         stages = [stage for entry in self._branches for stage in entry.stages]
         triangles = np.concatenate([_NO_TRIANGLE, *(stage.triangles for stage in stages)])
         cuts = np.concatenate([_NO_CUT, *(stage.cuts for stage in stages)])

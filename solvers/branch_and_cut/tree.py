@@ -146,8 +146,9 @@ class TreeSearch:
     def finish(self) -> None:
         """Put what proves the bounds of open nodes into the record."""
         for node in self._open:
-            if node.proof is not None:
-                self._note(node.branch, node.proof)
+            proof = node.proof
+            if proof is not None:
+                self.record.prove_later(node.branch, proof.problem, proof.multipliers, proof.exact)
 
     def _note(self, branch: int, proof: Proof) -> None:
         self.record.prove(branch, proof.problem, proof.multipliers, proof.exact)
