@@ -147,23 +147,30 @@ def report_targets(folder, seconds, only):
 def peer_graphs(folder):
     """Yield (family, name, matrix) of 50 players or more, families from small to large."""
     index = {row["name"]: row for row in json.loads((folder / "index.json").read_text())}
-    known = {
+    easy = {
         "uno": ["uno", "uno_1a", "uno_3a"],
-        "ABR": ["sponge", "zoo"],
         "artificial": ["am-25-3", "am-25-10", "am-50-10", "am-50-20", "am-75-3"],
+        "MCF": ["nai_96a"],
         "modularity": ["lesmis"],
-        "MCF": ["nai_96a", "nai_96d"],
         "PACE dense": ["exact018", "exact026", "exact041"],
-        "PACE sparse": ["exact077", "exact079", "exact019"],
+        "PACE sparse": ["exact077", "exact079"],
+    }
+    hard = {
+        "ABR": ["sponge", "zoo"],
+        "MCF non-trivial": ["nai_96d"],
+        "PACE noisy": ["exact019"],
         "cluster editing": ["ce50-20"],
     }
-    for family, names in known.items():
+    for family, names in easy.items():
         for name in names:
             yield family, name, load(folder, index[name])
-    for n, domains in ((60, 5), (80, 5)):
-        yield "noise 0.2", f"planted-{n}", planted(n, domains, 0.2, 3)
     for n, domains in ((60, 5), (100, 8), (150, 8), (200, 10)):
         yield "well separated", f"cos-{n}", cosines(n, domains, 1.0, 0.25, 3)
+    for n, domains in ((60, 5), (80, 5)):
+        yield "noise 0.2", f"planted-{n}", planted(n, domains, 0.2, 3)
+    for family, names in hard.items():
+        for name in names:
+            yield family, name, load(folder, index[name])
 
 
 def limited(graph, seconds, options):
