@@ -14,7 +14,7 @@ from coalitions import SynergyGraph
 from tests.cli.test_solve import COMMAND, EXAMPLE, coalitions
 
 COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
-            "resume", "algorithms", "datasets", "options", "compare"]  # fmt: skip
+            "resume", "algorithms", "datasets", "options", "compare", "attack"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
