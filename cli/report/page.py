@@ -197,7 +197,7 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
     }
     for name, cells in rows:
         numbers = "".join(
-            f'<td class="number{" best" * (cell[:6] == top.get(key))}">{escape(cell)}</td>'
+            f'<td class="{_kind(key, cell[:6] == top.get(key))}">{escape(cell)}</td>'
             for key, cell in cells.items()
         )
         lines.append(f"<tr><th>{escape(name)}</th>{numbers}</tr>")
@@ -205,6 +205,10 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
         f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _kind(key: str, best: bool) -> str:
+    return "words" if key == "options" else "number best" if best else "number"
 
 
 def _cells(runs: Sequence[RunData]) -> dict[str, str]:
