@@ -4,12 +4,13 @@ Nothing is trained: the counts follow from the networks' sizes and a trace of k,
 games that tell exactly who shares a label (10 clients, two labels each, 20 rounds). The classifier
 is cut where the paper must have cut it: all layers after the convolutions.
 
-    python -P benchmarks/traffic.py [--seeds N] [--plot FILE.png]
+    python -P benchmarks/traffic.py [--seeds N] [--figures DIR]    # fig-8.png, fig-8.svg …
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -48,9 +49,8 @@ def relevance(seed: int) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--plot")
+    parser.add_argument("--figures", type=Path, help="folder for the bar charts")
     arguments = parser.parse_args()
-    bars: dict[str, dict[str, float]] = {}
     for figure, (name, shape, n_classes, cut, theirs) in NETWORKS.items():
         layout = Layout.of(build_model(name, shape=shape, n_classes=n_classes, seed=0))
         size = ModelSize.of(layout, cut)
@@ -60,7 +60,7 @@ def main() -> None:
             f" last layer), the paper says {theirs:.2%}"
         )
         print(f"{'':14}{'up':>16}{'down':>16}{'both / fedavg':>15}")
-        bars[figure] = {}
+        bars: dict[str, float] = {}
         for label, (algorithm, options) in METHODS.items():
             ups, downs = [], []
             for seed in range(arguments.seeds):
@@ -71,27 +71,40 @@ def main() -> None:
                 ups.append(up.sum())
                 downs.append(down.sum())
             one_model = 2 * ROUNDS * CLIENTS * size.whole
-            bars[figure][label] = float(np.mean(ups) + np.mean(downs))
+            bars[label] = float(np.mean(ups) + np.mean(downs))
             print(
                 f"{label:14}{np.mean(ups):16,.0f}{np.mean(downs):16,.0f}"
-                f"{bars[figure][label] / one_model:15.3f}"
+                f"{bars[label] / one_model:15.3f}"
             )
-    if arguments.plot:
-        draw(bars, arguments.plot)
+        if arguments.figures:
+            title = (
+                f"{figure}: {name}, {n_classes} classes\nclassifier {size.classifier_share:.2%} of"
+                f" the parameters (the paper: {theirs:.2%})"
+            )
+            draw(title, bars, arguments.figures / figure.lower().replace(". ", "-"))
 
 
-def draw(bars: dict[str, dict[str, float]], path: str) -> None:
-    """Save the three bar charts."""
+def draw(title: str, bars: dict[str, float], path: Path) -> None:
+    """Save a bar chart as PNG and SVG; FedAvg's traffic is a line to compare with."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=(7, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (title, values) in zip(figure.subplots(1, len(bars)), bars.items(), strict=True):
-        axes.barh(list(values)[::-1], list(values.values())[::-1], color="#4477aa")
-        axes.set_title(f"{title}: {NETWORKS[title][0]}")
-        axes.set_xlabel("parameters up and down")
-    figure.savefig(path, dpi=150)
+    axes = figure.subplots()
+    names = list(bars)[::-1]
+    drawn = axes.barh(names, [bars[name] / 1e6 for name in names], color="#4477aa")
+    axes.bar_label(drawn, [f"{bars[name] / bars['fedavg']:.2f} ×" for name in names], padding=3)
+    axes.axvline(bars["fedavg"] / 1e6, color="0.3", linewidth=1, linestyle="--")
+    axes.set_xlim(right=1.12 * max(bars.values()) / 1e6)
+    axes.set_title(title, fontsize="medium")
+    axes.set_xlabel(
+        f"million parameters up and down, {CLIENTS} clients, {ROUNDS} rounds (× FedAvg)"
+    )
+    for ending in ("png", "svg"):
+        metadata = {"Date": None} if ending == "svg" else {}
+        figure.savefig(path.with_suffix(f".{ending}"), dpi=150, metadata=metadata)
 
 
 if __name__ == "__main__":
