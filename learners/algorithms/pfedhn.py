@@ -48,8 +48,8 @@ class PFedHN(Algorithm):
     Parameters
     ----------
     server_lr
-        α. Hidden layers start at He's scale (the authors' program: torch's default, smaller), so
-        that a step of the same α moves the models further than theirs.
+        α; that of the authors' program, which has momentum 0.9 besides. Hidden layers start at
+        He's scale here (there: torch's default, smaller), so that a step moves models further.
     embedding
         Length of an embedding; 1 + n/4 for n clients if None, as in the authors' program.
     width
@@ -59,7 +59,7 @@ class PFedHN(Algorithm):
         Hidden layers.
     """
 
-    server_lr: float = option(0.02, above=0, changes="models")
+    server_lr: float = option(0.01, above=0, changes="models")
     embedding: int | None = option(None, least=1, unset="1 + n/4", changes="models")
     width: int = option(100, least=0, changes="models")
     hidden_layers: int = option(3, least=1, changes="models")
