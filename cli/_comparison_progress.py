@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cli._output import stderr
@@ -29,6 +28,8 @@ def time_left(
     running
         Of the run at work: its method, the share of its rounds that is done, seconds so far.
     """
+    from statistics import fmean
+
     name, share, spent = running
     known = {method: fmean(seconds) for method, seconds in seen.items() if seconds}
     if share > 0:  # what is seen of this run counts as a run of its method

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from cli._output import stderr
@@ -99,6 +97,9 @@ def _details(metrics: dict[str, Any]) -> str:
 
 
 def _what_begins(config: RunConfig) -> str:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
     libraries = [f"python {platform.python_version()}"]
     for name in ("coalition-kit", "torch", "numpy"):
         try:

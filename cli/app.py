@@ -53,15 +53,22 @@ def _common(
     """Find the best coalitions, prove it, share the gain, make federated learning personal."""
 
 
-def _add_commands() -> None:
-    """Add the `COMMANDS` of every module of this package; a new file is found by itself."""
-    if app.registered_commands:  # `main` may be called more than once in a process
-        return
-    for module in pkgutil.iter_modules(cli.__path__):
-        if module.name != "app" and not module.name.startswith("_"):
-            found = importlib.import_module(f"cli.{module.name}")
-            for name, function in getattr(found, "COMMANDS", {}).items():
-                app.command(name)(function)
+def _add_commands(typed: str | None) -> None:
+    """Add the `COMMANDS` of every module of this package; a new file is found by itself.
+
+    If a module has the name of the command that was typed, it is the only one that is loaded.
+    """
+    modules = [
+        module.name
+        for module in pkgutil.iter_modules(cli.__path__)
+        if module.name != "app" and not module.name.startswith("_")
+    ]
+    known = {each.name for each in app.registered_commands}  # from an earlier call of `main`
+    for name in [typed] if typed in modules else modules:
+        found = importlib.import_module(f"cli.{name}")
+        for command, function in getattr(found, "COMMANDS", {}).items():
+            if command not in known:
+                app.command(command)(function)
 
 
 def main() -> None:
@@ -69,7 +76,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
             stream.reconfigure(errors="replace")
-    _add_commands()
+    _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     sys.exit(_exit_code())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -197,6 +196,8 @@ def comparison_document(
 
 def _means(runs: Sequence[Result]) -> dict[str, Any]:
     """Return the figures of a method besides its accuracy, over its seeds."""
+    import statistics
+
     return {
         "model": runs[0].metrics["model"],
         "other_models": {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -165,6 +164,8 @@ class RunConfig:
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         """Return the configuration in a TOML file."""
+        import tomllib
+
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
