@@ -10,12 +10,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
+import sys
 import time
+from pathlib import Path
 
 import torch
 
-from learners import ALGORITHMS, run
-from learners.federation import Round
+# The program solvers.py beside this one would hide the package of that name.
+sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
+
+from learners import ALGORITHMS, run  # noqa: E402
+from learners.federation import Round  # noqa: E402
 
 
 def measured(name: str, dataset: str, rounds: int) -> dict[str, float]:
