@@ -307,6 +307,27 @@ def test_the_server_keeps_the_relevance_and_slots_have_no_names(monkeypatch):
     assert any(slots != sorted(slots, reverse=True) for slots in longer)
 
 
+def test_slots_are_drawn_anew_in_every_round(monkeypatch):
+    """A client that gets everyone's model each time cannot follow anyone by the slot."""
+    federation = tiny.federation("pfedsv", clients=5, rounds=6, options={"k": 4, "dynamic": False})
+    heard = tiny.Listener(federation, monkeypatch)
+    list(federation.rounds())
+    orders = {i: [] for i in range(5)}
+    for (_, trained), (messages, _) in zip(
+        heard.of("train"), heard.of("pfedsv-collaborate"), strict=True
+    ):
+        for i, message in messages.items():
+            orders[i].append(
+                tuple(
+                    next(j for j in trained if torch.equal(trained[j]["model"], row))
+                    for row in message["models"]
+                )
+            )
+    for i, seen in orders.items():
+        assert all(sorted(order) == [j for j in range(5) if j != i] for order in seen)
+        assert len(set(seen)) >= 4  # 6 of 24 orders: fewer by chance in 1 of 1000 seeds
+
+
 def test_a_shared_extractor_is_the_mean_of_all_and_classifiers_stay_personal(monkeypatch):
     module = tiny.two_layers()
     federation = tiny.federation(

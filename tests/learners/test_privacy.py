@@ -340,6 +340,9 @@ def test_without_noise_and_clipping_nothing_changes():
     assert zero.epsilon is None
     assert zero.privacy is None
     assert plain.document() | {"seconds": 0} == zero.document() | {"seconds": 0}
+    for c in range(3):
+        for one, other in zip(plain.model(c).parameters(), zero.model(c).parameters(), strict=True):
+            assert torch.equal(one, other)
     assert [line["train_loss"] for line in plain.history] == [
         line["train_loss"] for line in zero.history
     ]
