@@ -18,8 +18,8 @@ from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
 class LocalSearch(Solver):
     """Move, swap, merge and split; disturb, or anneal and cross over; keep the best.
 
-    Up to 150 players this is an iterated local search; above, annealing with the merge–divide
-    crossover of [Lu2021]_. A graph with few edges is searched by its edges, on several levels,
+    Up to 150 players this is an iterated local search, and above 40 then annealing with the
+    merge–divide crossover of [Lu2021]_; above 150 only that. A graph with few edges is searched by its edges, on several levels,
     without a matrix. The bound is that of `cycle_packing_bound`.
 
     Attributes
