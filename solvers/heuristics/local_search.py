@@ -19,8 +19,8 @@ class LocalSearch(Solver):
     """Move, swap, merge and split; disturb, or anneal and cross over; keep the best.
 
     Up to 150 players this is an iterated local search, and above 40 then annealing with the
-    merge–divide crossover of [Lu2021]_; above 150 only that. A graph with few edges is searched by its edges, on several levels,
-    without a matrix. The bound is that of `cycle_packing_bound`.
+    merge–divide crossover of [Lu2021]_; above 150 only that. A graph with few edges is searched by
+    its edges, on several levels, without a matrix. The bound is that of `cycle_packing_bound`.
 
     Attributes
     ----------
