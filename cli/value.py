@@ -84,8 +84,12 @@ def value_command(
     Example: coalitions value examples/data/three_domains.csv --concept nucleolus
     """
     if concept not in CONCEPTS:
+        import difflib
+
+        close = difflib.get_close_matches(concept, CONCEPTS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownNameError(
-            f"there is no concept named {concept!r}; there are: {', '.join(CONCEPTS)}"
+            f"there is no concept named {concept!r}; {hint}there are: {', '.join(CONCEPTS)}"
         )
     answer, takes = CONCEPTS[concept]
     given: dict[str, object] = {"method": method, "budget": budget, "alpha": alpha, "beta": beta}

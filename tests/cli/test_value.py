@@ -176,3 +176,9 @@ def test_mistakes_about_stability_get_one_sentence(coalitions, files, structure,
     assert result.stdout == ""
     assert sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_misspelt_concept_is_recognised(coalitions):
+    result = coalitions("value", EXAMPLE, "--concept", "banzaf")
+    assert result.returncode == 2
+    assert "did you mean 'banzhaf'? there are: banzhaf, beta-shapley" in result.stderr
