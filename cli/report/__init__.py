@@ -44,7 +44,7 @@ def report_command(
     if figures is not None:
         from cli.report.static import save_figures
 
-        written += map(str, save_figures([c for s in sections for c in s.charts], figures))
+        written += map(str, save_figures(sections, figures))
     if json_output:
         print_json({"report": str(target), "figures": written[1:], "runs": [r.name for r in runs]})
     else:

@@ -29,6 +29,20 @@ MATRIX_TITLES = {
     "influence": "Influence",
 }
 
+MEASURES = {
+    "pfedsv": "Shapley values",
+    "cffl": "synergies",
+    "fedc2i": "influence",
+    "fedacs": "similarity",
+}
+"""What a method takes for relevance."""
+
+
+def _matrix_title(run: RunData, name: str) -> str:
+    title = MATRIX_TITLES.get(name, name.capitalize())
+    measure = MEASURES.get(str(run.config["algorithm"]), "") if name == "relevance" else ""
+    return f"{title} ({measure})" if measure else title
+
 
 FEW = 4
 """So many methods stand side by side as bars; more become a table of shades."""
@@ -55,7 +69,7 @@ def sections_of(methods: Sequence[Method]) -> list[Section]:
     for number, run in enumerate(runs):
         key = "" if len(runs) == 1 else f"-{number + 1}"
         charts = [
-            _heatmap(run, f"{name}{key}", MATRIX_TITLES.get(name, name.capitalize()), frames)
+            _heatmap(run, f"{name}{key}", _matrix_title(run, name), frames)
             for name, frames in run.arrays.items()
         ]
         own = (*charts, *_coalitions(run, key))

@@ -12,7 +12,6 @@ import numpy as np
 from cli.report.charts import (
     BANDS,
     Bars,
-    Chart,
     Columns,
     Dots,
     Heatmap,
@@ -25,22 +24,24 @@ from cli.report.charts import (
     line_style,
     strongest_edges,
 )
+from cli.report.contents import Section
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 
 
-def save_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Write every chart as NAME.png and NAME.svg; return the paths."""
+def save_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
+    """Write every chart as NAME.png and NAME.svg, titled with its run; return the paths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for chart in charts:
+    titled = [(chart, section.title) for section in sections for chart in section.charts]
+    for chart, run in titled:
         figure = Figure(figsize=(7, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
         draw(chart, figure)
-        figure.suptitle(chart.title)
+        figure.suptitle(f"{chart.title}: {run}" if run else chart.title)
         for ending in ("png", "svg"):
             path = folder / f"{chart.name}.{ending}"
             # Without a date the same run gives the same file.
@@ -73,8 +74,8 @@ def _(chart: Lines, figure: Any) -> None:  # noqa: ANN401
     _legend(axes, len(chart.curves))
 
 
-def _legend(axes: Any, n: int) -> None:  # noqa: ANN401
-    if n > 6:  # beside the picture, where it hides nothing
+def _legend(axes: Any, n: int, beside: bool = False) -> None:  # noqa: ANN401
+    if n > 6 or (n > 1 and beside):  # beside the picture, where it hides nothing
         axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.01, 0.5))
     elif n > 1:
         axes.legend(fontsize="small")
@@ -109,7 +110,7 @@ def _(chart: Columns, figure: Any) -> None:  # noqa: ANN401
     axes.set_xticks(places[::step], chart.categories[::step])
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(axis="y", alpha=0.3)
-    _legend(axes, len(chart.series))
+    _legend(axes, len(chart.series), beside=True)
 
 
 @draw.register
@@ -178,5 +179,7 @@ def _(chart: Network, figure: Any) -> None:  # noqa: ANN401
     axes.scatter(*at.T, c=colours, s=120 if len(at) <= 60 else 30, zorder=2)
     if len(at) <= 60:
         for (x, y), label in zip(at, chart.labels, strict=True):
-            axes.annotate(label, (x, y), fontsize=7, ha="center", va="center", zorder=3)
+            axes.annotate(
+                label, (x, y), xytext=(0, 7), textcoords="offset points", fontsize=8, ha="center"
+            )
     axes.set_axis_off()

@@ -80,7 +80,12 @@ def test_the_page_is_one_file_that_fetches_nothing(tmp_path):
     own = page[: page.index('<script type="application/json"')]
     assert not re.findall(r"(?:src|href)\s*=", own)
     assert "default-src 'none'" in own
-    for words in ("Mean test accuracy", "Who is relevant to whom", "Coalitions over the rounds"):
+    for words in (
+        "Mean test accuracy", "Mean test loss", "Test accuracy of each client",
+        "Training images by label and client", "Who is relevant to whom (synergies)", "the truth",
+        "Coalitions over the rounds", "Synergies, coloured by coalition", "Model parameters sent",
+        "here: python",
+    ):  # fmt: skip
         assert words in own
     assert "Privacy spent" in own
     assert "Settings of cffl (seed 0)" in own
