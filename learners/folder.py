@@ -11,6 +11,7 @@
     models/            each client's model
     NAME.npy           arrays a method recorded, [rounds, …]
     NAMEs.jsonl        coalition structures a method recorded, one line per round
+    inversion.*        what `coalitions attack` recovered: the picture and its figures
 """
 
 from __future__ import annotations
