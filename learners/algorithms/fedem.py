@@ -45,7 +45,7 @@ class FedEM(Algorithm):
 
     A client that was never asked fits :math:`\pi_t` to its training data when it predicts, by the
     first two lines repeated with the components as they are: what the paper has clients do that
-    join later (Section 4.3 there). The authors' program takes one such step at each evaluation.
+    join later. The authors' program takes one such step at each evaluation.
 
     Parameters
     ----------
