@@ -2,10 +2,13 @@
 
 Run from the repository's root::
 
-    python benchmarks/heuristics.py [instances] [sparse] [games] [--seconds 60] [--only TEXT]
+    python benchmarks/heuristics.py [instances] [sparse] [games] [noisy] [--seconds 60]
+        [--only TEXT]
 
 Instances come from ``../shared/instances`` (or ``--instances FOLDER``), with the best value anybody
-found; the rest is generated. Times are CPU-seconds of this process, compilation not counted.
+found; the rest is generated. ``noisy`` (a quarter of an hour) has random graphs of 200, 500 and
+1000 players, or ``--only`` one of these. Times are CPU-seconds of this process, compilation not
+counted.
 """
 
 from __future__ import annotations
@@ -117,6 +120,34 @@ def sparse(seconds):
             subprocess.run([*job, "--seconds", str(seconds)], check=True)
 
 
+def noisy_domains(n, seed):
+    """Return clients of 8 domains, +0.3 inside and −0.1 across, under noise 0.5."""
+    rng = np.random.default_rng(seed)
+    domain = np.sort(rng.integers(0, 8, n))
+    mean = np.where(domain[:, None] == domain[None, :], 0.3, -0.1)
+    upper = np.triu(np.clip(mean + rng.normal(0, 0.5, (n, n)), -1, 1), 1)
+    return SynergyGraph(np.rint(1e4 * (upper + upper.T)))
+
+
+def noisy(seconds, sizes):
+    """Compare the default with the best of three other seeds that go on four times as long."""
+    print(
+        f"{'n':>5} {'instance':>8} {'value':>12} {'CPU s':>6} {'best of others':>15} {'short':>8}"
+    )
+    for n in sizes:
+        for instance in (101, 102, 103):
+            graph = noisy_domains(n, instance)
+            started = time.process_time()
+            found = solve(graph, "local-search", time_limit=seconds).value
+            spent = time.process_time() - started
+            others = [solve(graph, "local-search", seed=s, effort=4.0).value for s in (1, 2, 3)]
+            short = max(0.0, 100 * (1 - found / max(others)))
+            print(
+                f"{n:5} {instance:8} {found:12.0f} {spent:6.1f} {max(others):15.0f} {short:6.3f} %",
+                flush=True,
+            )
+
+
 def tables(n, seed=0):
     """Give games of the kinds the literature on structure generation measures."""
     rng = np.random.default_rng(seed)
@@ -174,6 +205,8 @@ def main():
         sparse(chosen.seconds if math.isfinite(chosen.seconds) else 600)
     if "games" in chosen.parts:
         games()
+    if "noisy" in chosen.parts:
+        noisy(chosen.seconds, [int(chosen.only)] if chosen.only else [200, 500, 1000])
 
 
 if __name__ == "__main__":
