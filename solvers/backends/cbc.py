@@ -60,13 +60,14 @@ class Cbc(IlpSolver):
 
 
 def _options(limits: Limits) -> list[str]:
-    options = {
+    options: dict[str, float | str] = {
         "threads": limits.threads or 1,
         "ratio": limits.gap,
         "allow": 0.0,
         # Without this CBC ignores what is less than 1e-5 better than its incumbent.
         "increment": 1e-9,
         "randomCbcSeed": limits.seed % 2**31,
+        "timeMode": "elapsed",  # else the limit is one of CPU-time
     }
     if limits.deadline is not None:
         options["sec"] = max(0.1, limits.seconds_left)
