@@ -19,6 +19,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 
 from cli._comparison_formats import FORMATS, fitting
 from cli._comparison_progress import spoken_time, time_left
+from learners import ALGORITHMS
 from learners.comparison import planned_runs
 from tests.cli.test_json import SCHEMAS
 from tests.cli.test_run import COMMAND, SHORT, coalitions, typed  # noqa: F401 (a fixture)
@@ -60,7 +61,9 @@ def figures(document):
     return rows
 
 
-def test_killed_in_a_run_the_same_command_goes_on(tmp_path, typed):  # noqa: F811
+def test_killed_in_a_run_the_same_command_goes_on(tmp_path, typed, monkeypatch):  # noqa: F811
+    # The plug-in's method is for this test only.
+    monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
     (tmp_path / "mortality.py").write_text(MORTAL)
     deadly = tmp_path / "deadly"
     deadly.touch()
