@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.sampling.fold import halve
 
 IntMatrix: TypeAlias = NDArray[np.int64]
 
@@ -113,20 +114,14 @@ def myerson_of_table(
             terms[border] -= outside[c, b] * value
 
 
-@njit(cache=True, fastmath={"reassoc"})  # a sum may be vectorised; it is the same on every run
+@njit(cache=True)
 def add_halves(table: FloatVector) -> FloatVector:
     """Return the sums of `table` over all sets with player i, folding the table in place."""
     n = 0
     while 1 << (n + 1) <= len(table):
         n += 1
     sums = np.zeros(n)
-    for player in range(n - 1, -1, -1):
-        half = 1 << player
-        total = 0.0
-        for k in range(half):
-            total += table[half + k]
-            table[k] += table[half + k]
-        sums[player] = total
+    halve(table, n, 0, sums)
     return sums
 
 

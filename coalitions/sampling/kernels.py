@@ -64,7 +64,7 @@ def membership_sums_of_kernel(
     n_low = min(n, BLOCK_BITS)
     size = 1 << n_low
     rows = weight_rows(n, n_low, weights)
-    low = np.zeros(size)
+    low, room = np.zeros(size), np.empty(size)
     high = np.empty(1 << (n - n_low))
     block = np.empty(size)
     depth_of = np.zeros(size, np.int64)
@@ -90,7 +90,7 @@ def membership_sums_of_kernel(
                     for k in range(len(state)):
                         states[d, k] = state[k]
             block[s] = value
-        high[b] = add_block(block, rows[depth], empty, low)
+        high[b] = add_block(block, rows[depth], empty, low, room)
     sums = np.empty(n + 1)
     halve(low, n_low, 0, sums)
     halve(high, n - n_low, n_low, sums)
