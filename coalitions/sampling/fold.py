@@ -74,7 +74,8 @@ def add_block(block: Any, row: Any, empty: float, low: Any, weighted: Any) -> fl
     for s in range(len(block)):
         weighted[s] = row[s] * (block[s] - empty)
         low[s] += weighted[s]
-    return lane_sum(weighted)
+    total: float = lane_sum(weighted)
+    return total
 
 
 @njit(cache=True)
