@@ -17,7 +17,7 @@ from learners.algorithm import Algorithm, algorithm_of
 from learners.checkpoint import Checkpoint
 from learners.client import Site
 from learners.config import RunConfig
-from learners.data.clients import federated_data
+from learners.data.clients import FederatedData, federated_data
 from learners.data.dataset import DATASETS
 from learners.engines.local import local_engine, n_workers, one_thread
 from learners.federation import Federation, Round
@@ -216,17 +216,9 @@ class Prepared:
     about: dict[str, Any]
 
 
-def prepare(config: RunConfig) -> Prepared:
-    """Return a run about to begin; whatever can be refused is refused here."""
-    _import_plugins(config)
-    if config.engine != "local":
-        raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
-    aggregation(config.aggregation)  # an unknown name is said before any work is done
-    if config.model != "auto":
-        MODELS[config.model]
-    algorithm = algorithm_of(config)
-    device = _device(config.device)
-    data = federated_data(
+def data_of(config: RunConfig) -> FederatedData:
+    """Return what the clients of a run have."""
+    return federated_data(
         config.dataset,
         clients=config.clients,
         partition=config.partition,
@@ -237,6 +229,19 @@ def prepare(config: RunConfig) -> Prepared:
         poison=config.poison,
         data_dir=None if config.data_dir is None else Path(config.data_dir),
     )
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Return a run about to begin; whatever can be refused is refused here."""
+    _import_plugins(config)
+    if config.engine != "local":
+        raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
+    aggregation(config.aggregation)  # an unknown name is said before any work is done
+    if config.model != "auto":
+        MODELS[config.model]
+    algorithm = algorithm_of(config)
+    device = _device(config.device)
+    data = data_of(config)
     model = suited_model(data.shape) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition

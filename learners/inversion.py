@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -21,8 +20,8 @@ from learners.algorithm import algorithm_of, build_algorithm
 from learners.attacks import gradient_from_upload, inferred_label, invert, likeness
 from learners.client import Site, answer
 from learners.config import RunConfig
-from learners.data.clients import ClientData, FederatedData, Split, federated_data
-from learners.experiment import suited_model
+from learners.data.clients import ClientData, FederatedData, Split
+from learners.experiment import data_of, suited_model
 from learners.feature_attack import invert_features
 from learners.models import build_model
 from learners.models.network import Network
@@ -143,17 +142,7 @@ def inversion_of(
             f"the attack reads a gradient off a step of sgd, and the run's optimizer is"
             f" {config.optimizer}"
         )
-    data = federated_data(
-        config.dataset,
-        clients=config.clients,
-        partition=config.partition,
-        seed=config.seed,
-        train_size=config.train_size,
-        test_size=config.test_size,
-        validation_share=config.validation_share,
-        poison=config.poison,
-        data_dir=None if config.data_dir is None else Path(config.data_dir),
-    )
+    data = data_of(config)
     if not 0 <= client < config.clients:
         raise InvalidInputError(
             f"there is no client {client}; they are numbered 0 … {config.clients - 1}"
