@@ -20,8 +20,12 @@ Singles = NDArray[np.float32]
 Smalls = NDArray[np.int32]
 Ages = NDArray[np.int16]
 
+FINITE = {"nnan", "ninf", "nsz"}
+"""What the compiler may assume. It may not reorder sums: it would in one way in fresh code and
+in another in code from the cache, and a first run would not take the path of the next."""
 
-@njit(cache=True, fastmath=True)
+
+@njit(cache=True, fastmath=FINITE)
 def ascend(
     weights: Singles,
     undecided: Singles,
@@ -106,7 +110,7 @@ def ascend(
     return bound, mu, momentum
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=FINITE)
 def _how_many(one: Singles, other: Singles, start: int, need: float) -> np.int32:
     """Count how often one[k] − other[k] > need from `start` on (a loop that vectorises)."""
     count = np.int32(0)
