@@ -21,7 +21,7 @@ from learners.models.network import Network
 
 _WITHOUT_PARAMETERS = (
     nn.Sequential, nn.Identity, nn.Flatten, nn.ReLU, nn.Sigmoid, nn.Tanh, nn.MaxPool2d,
-    nn.AvgPool2d, nn.Dropout,
+    nn.AvgPool2d, nn.Dropout, nn.Dropout2d,
 )  # fmt: skip
 
 

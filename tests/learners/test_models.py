@@ -26,6 +26,7 @@ def size(module: nn.Module, names: frozenset[str] | None = None) -> int:
         ("lenet-5", (1, 28, 28), 61_706),
         ("lenet-5", (1, 32, 32), 61_706),  # the original's 32×32 has the same layers
         ("cffl-cnn", (3, 28, 28), 760 + 5_020 + 321 * 50 + 51 * 10),
+        ("cffl-cnn-dropout", (3, 28, 28), 760 + 5_020 + 321 * 50 + 51 * 10),
         ("lenet-64", (3, 64, 64), 4_864 + 102_464 + 10_817 * 384 + 385 * 192 + 193 * 10),
     ],
 )
@@ -131,6 +132,31 @@ def test_features_and_classifier_are_all_of_the_network(name):
     assert head < dense
     assert dense <= set(model.state_dict())
     assert model.head.weight.shape[0] == model.head.bias.shape[0] == 10  # one vector per class
+
+
+def test_dropout_drops_channels_and_hidden_units_in_training_only():
+    plain, dropping = (
+        build_model(name, shape=(3, 28, 28), n_classes=10, seed=0)
+        for name in ("cffl-cnn", "cffl-cnn-dropout")
+    )
+    plain.load_state_dict(
+        dict(zip(plain.state_dict(), dropping.state_dict().values(), strict=True))
+    )
+    images = torch.randn(50, 3, 28, 28, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(plain.eval()(images), dropping.eval()(images))
+
+    dropping.train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        maps, whole = dropping.features(images), plain.features(images)
+        units = dropping.hidden(whole)
+    kept = maps.reshape(50, 20, 16).ne(0).any(2)
+    assert torch.equal(maps, (2 * whole.reshape(50, 20, 16) * kept[..., None]).flatten(1))
+    alive = plain.hidden(whole) > 0
+    assert 0.4 < units.ne(0)[alive].float().mean() < 0.6
+    # Half of the channels, drawn for each image anew.
+    assert 0.4 < kept.float().mean() < 0.6
+    assert not torch.equal(kept[0], kept[1])
 
 
 def test_the_classifier_of_any_module_is_its_last_linear_layer():
