@@ -368,6 +368,7 @@ def fedc2i(bench: Bench) -> None:
     table("FedC²I on Digit-5, 20 images per class", settings, bench, "method | mean | per domain")
     methods: dict[str, tuple[str, dict[str, Any]]] = {
         "FedC²I": ("fedc2i", {}),
+        **{f"FedC²I, γ = {g:g}": ("fedc2i", {"gamma": g}) for g in (0, 0.5, 1, 2, 10)},
         "FedC²I −λ": ("fedc2i", {"variant": "client"}),
         "FedC²I Λ/l": ("fedc2i", {"variant": "class-local"}),
         "FedC²I Λ/g": ("fedc2i", {"variant": "class-global"}),

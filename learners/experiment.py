@@ -148,10 +148,11 @@ def run(
     3
     """
     prepared = prepare(RunConfig.of(config))
-    folder = None
-    if out is not None:
-        folder = RunFolder.create(Path(out), prepared.config, force=force)
-    return _carry_out(prepared, folder, None, on_round)
+    if out is None:
+        return _carry_out(prepared, None, None, on_round)
+    folder = RunFolder.create(Path(out), prepared.config, force=force)
+    with folder.alone():
+        return _carry_out(prepared, folder, None, on_round)
 
 
 def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
@@ -175,8 +176,9 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             finished.get("privacy"),
         )
     prepared = prepare(config)
-    checkpoint = folder.resume_from(prepared.site.workspace.device)
-    return _carry_out(prepared, folder, checkpoint, on_round)
+    with folder.alone():
+        checkpoint = folder.resume_from(prepared.site.workspace.device)
+        return _carry_out(prepared, folder, checkpoint, on_round)
 
 
 def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:

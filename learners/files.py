@@ -1,11 +1,18 @@
-"""Files that are complete when they appear, also after a power cut."""
+"""Files that are complete when they appear, also after a power cut, and locks."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from coalitions.errors import InvalidInputError
 from coalitions.graph_files import atomic_write
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -14,3 +21,26 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def held(path: Path, complaint: str) -> Iterator[None]:
+    """Hold the lock file `path` meanwhile; complain if another process does.
+
+    The system lets go of it when the process ends, however it ends. Worker processes do not share
+    it, so a run whose process was killed can be resumed at once.
+    """
+    if sys.platform == "win32":  # nothing is locked there
+        yield
+        return
+    with path.open("wb") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise InvalidInputError(complaint) from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

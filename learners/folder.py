@@ -21,6 +21,7 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from coalitions.structure import CoalitionStructure
 from learners.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from learners.config import RunConfig
 from learners.federation import Round
-from learners.files import write_whole
+from learners.files import held, write_whole
 from learners.parameters import Layout
 
 
@@ -54,7 +55,8 @@ class RunFolder:
         """Make a folder for a new run; one that has files must be meant to be replaced."""
         cls.check_free(path, force=force)
         if path.is_dir() and any(path.iterdir()):
-            shutil.rmtree(path)
+            with cls(path).alone():
+                shutil.rmtree(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -83,6 +85,13 @@ class RunFolder:
         if not (path / "config.toml").is_file():
             raise InvalidInputError(f"{path} is not a run's folder: it has no config.toml")
         return cls(path)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other processes from writing to the folder meanwhile."""
+        return held(
+            self.path / ".lock",
+            f"another process is at work on the run in {self.path}; wait for it, or stop it first",
+        )
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""

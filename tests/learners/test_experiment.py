@@ -168,6 +168,32 @@ def test_a_run_killed_anywhere_and_resumed_ends_as_if_nothing_had_happened(algor
             assert outcome(folder) == expected, (place, count)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked on Windows")
+def test_two_processes_do_not_work_on_one_run(tmp_path):
+    folder = tmp_path / "run"
+    reports, goes_on = get_context("fork").Event(), get_context("fork").Event()
+
+    def after_round(_):
+        reports.set()
+        goes_on.wait(60)
+
+    process = get_context("fork").Process(
+        target=run, args=(SMALL, folder), kwargs={"on_round": after_round}
+    )
+    process.start()
+    assert reports.wait(60)
+    lines = (folder / "metrics.jsonl").read_bytes()
+    for attempt in (lambda: resume(folder), lambda: run(SMALL, folder, force=True)):
+        with pytest.raises(InvalidInputError, match="another process is at work on the run"):
+            attempt()
+    assert (folder / "metrics.jsonl").read_bytes() == lines
+    goes_on.set()
+    process.join()
+    assert process.exitcode == 0
+    run(SMALL, tmp_path / "undisturbed")
+    assert outcome(folder) == outcome(tmp_path / "undisturbed")
+
+
 def test_a_finished_run_is_not_run_again(tmp_path):
     first = run(SMALL, tmp_path / "run")
     before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
