@@ -111,6 +111,15 @@ class Algorithm:
         """
         return None
 
+    @property
+    def validates(self) -> bool:
+        """Whether clients measure something on their validation data, and so must have some."""
+        return False
+
+    def objection(self, config: RunConfig, layout: Layout) -> str | None:
+        """Return why the method cannot do what it is asked, said before a run begins; else None."""
+        return None
+
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Return why ε would be false in a mode, for a reason tasks do not declare; None if not."""
         return None

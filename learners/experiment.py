@@ -258,6 +258,14 @@ def prepare(config: RunConfig) -> Prepared:
 
     module = network()
     layout = Layout.of(module)
+    if (objection := algorithm.objection(config, layout)) is not None:
+        raise InvalidInputError(objection)
+    without = [c for c, each in enumerate(data.clients) if not len(each.validation.labels)]
+    if algorithm.validates and without:
+        raise InvalidInputError(
+            f"{config.algorithm} measures models on validation data, and client {without[0]} has"
+            f" none; choose a validation_share above {config.validation_share:g}, or more images"
+        )
     workspace = Workspace(module, layout, device)
     privacy = privacy_of(
         config,

@@ -95,6 +95,11 @@ class CFFL(Algorithm):
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
 
     @property
+    def validates(self) -> bool:
+        """Whether clients need validation data: for ICA, and for COS if asked to."""
+        return (self.ica_on if self.synergy == "ica" else self.cos_on) == "validation"
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs")

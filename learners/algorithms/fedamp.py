@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client import Client
+    from learners.config import RunConfig
     from learners.federation import Federation
+    from learners.parameters import Layout
 
 
 @ALGORITHMS.register("fedamp")
@@ -89,15 +91,19 @@ class FedAMP(Algorithm):
         """Names of the tasks the method asks its clients for."""
         return ("fedamp",)
 
-    def start(self, federation: Federation) -> State:
-        """Return everyone's first model."""
-        n = len(federation.clients)
+    def objection(self, config: RunConfig, layout: Layout) -> str | None:
+        """Refuse a step that is too large for the number of clients."""
+        n = config.clients
         if self.attention == "distance" and self.step(n) * (n - 1) > self.sigma:
-            raise InvalidInputError(
+            return (
                 f"alpha of fedamp must be at most sigma/{n - 1} = {self.sigma / (n - 1):g} for"
                 f" {n} clients, or a client's weight for itself could be negative"
             )
-        return {"models": federation.initial_model.repeat(n, 1)}
+        return None
+
+    def start(self, federation: Federation) -> State:
+        """Return everyone's first model."""
+        return {"models": federation.initial_model.repeat(len(federation.clients), 1)}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Send everyone present its cloud model, and keep what it makes of it."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.many_models import score_models
 from learners.options import option
@@ -70,6 +69,11 @@ class FedFomo(Algorithm):
     def averages(self) -> bool:
         """No: every client mixes for itself."""
         return False
+
+    @property
+    def validates(self) -> bool:
+        """Whether clients need validation data: that is where they weigh models."""
+        return True
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -150,10 +154,6 @@ def weigh(client: Client, message: Message) -> Message:
 
     They are told with their signs: the server ranks by them.
     """
-    if len(client.data.validation) == 0:
-        raise InvalidInputError(
-            "fedfomo weighs models on validation data; choose a validation_share above 0"
-        )
     before, trained = client.own_model, client.memory.pop("trained")
     models = torch.cat([trained[None], message["models"]])
     weights = first_order_weights(client, before, models)

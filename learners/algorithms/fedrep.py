@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.options import option
 from learners.task import Message, Reveals, task
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client import Client
+    from learners.config import RunConfig
     from learners.federation import Federation
     from learners.parameters import Layout
 
@@ -66,14 +66,18 @@ class FedRep(Algorithm):
         head = local_epochs if self.head_epochs is None else self.head_epochs
         return self.body_epochs + (0 if self.cut == "none" else head)
 
+    def objection(self, config: RunConfig, layout: Layout) -> str | None:
+        """Refuse a network that is all head."""
+        if not len(self.parts(layout)[0]):
+            return (
+                f"fedrep with cut {self.cut} has no body to share: {config.model} has no layer"
+                " before its head; choose cut head, or a network with convolutions"
+            )
+        return None
+
     def start(self, federation: Federation) -> State:
         """Return the first body."""
         body, _ = self.parts(federation.layout)
-        if not len(body):
-            raise InvalidInputError(
-                f"fedrep with cut {self.cut} has no body to share: {federation.config.model} has no"
-                " layer before its head; choose cut head, or a network with convolutions"
-            )
         return {"body": federation.initial_model[body]}
 
     def round(self, federation: Federation, state: State, t: int) -> State:

@@ -130,6 +130,11 @@ class PFedSV(Algorithm):
         return self.shared_extractor
 
     @property
+    def validates(self) -> bool:
+        """Whether clients need validation data: the game is on them."""
+        return True
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         steps = ("train", "pfedsv-collaborate")

@@ -106,6 +106,26 @@ def test_algorithms_are_listed_with_their_options(typed):
     assert "mu=0.01" in typed("algorithms").stdout
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("pfedsv", "--validation-share", "0"), "pfedsv measures models on validation data"),
+        (("fedfomo", "--validation-share", "0"), "fedfomo measures models on validation data"),
+        (("cffl", "--validation-share", "0"), "cffl measures models on validation data"),
+        (("fedamp", "--set", "alpha=100"), "alpha of fedamp must be at most"),
+        (("fedrep", "--model", "mlp", "--set", "cut=dense"), "no body to share"),
+    ],
+)
+def test_what_a_method_cannot_do_is_said_before_anything_is_written(
+    flags, sentence, tmp_path, typed
+):
+    result = typed("run", *SHORT, "--out", "runs/one", "--algorithm", *flags)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not any(tmp_path.iterdir())
+
+
 def test_compare_prints_one_row_per_method(tmp_path, typed):
     arguments = ("compare", "--algorithms", "local,fedprox,fedavg", "--seeds", "0,1", *SHORT)
     result = typed(*arguments, "--set", "mu=0", "--json")
