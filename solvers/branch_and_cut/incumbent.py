@@ -22,6 +22,10 @@ FEW_PLAYERS = 150
 SLICES, ROUNDS_AT_ONCE, LEVELS_AT_ONCE = 120, 50, 50
 """Slices in all for few players; rounds of local search and temperatures in each."""
 
+SLICE_PER_PAIR, MOST_PER_SLICE = 2.5, 1.25e6
+"""What a slice of annealing costs for many players, per n², in steps of the dual per row times ten
+(see `TreeSearch`); measured at n = 250 to 700. Above that slices are cut."""
+
 
 class Incumbent:
     """The best structure of a graph with integer weights so far.
@@ -47,6 +51,7 @@ class Incumbent:
         self._seed = seed
         self._annealing: Iterator[Improvement] | None = None
         self._slices_left = SLICES
+        self._worked = 0.0
 
     def offer(self, labels: IntVector) -> None:
         """Take a structure if it is better."""
@@ -59,12 +64,26 @@ class Incumbent:
         """Let players move, coalitions merge and split, until nothing gains."""
         self._improve(self.labels, 0)
 
-    def advance(self, slices: int, check: Callable[[], None]) -> None:
-        """Let the local search that runs beside the proof take some more slices of work."""
+    def advance(self, slices: int, work: float, check: Callable[[], None]) -> None:
+        """Let the local search that runs beside the proof go on.
+
+        Parameters
+        ----------
+        slices
+            It takes at least so many slices of work.
+        work
+            With many players, it takes as many as bring all of its work to this much.
+        check
+            Called after each slice.
+        """
         if self._annealing is None:
             start = _numbered(self.labels)
             self._annealing = memetic(self._weights, start, self._seed, 1.0)
         if len(self._weights) > FEW_PLAYERS:
+            n = len(self._weights)
+            cost = min(SLICE_PER_PAIR * n * n, MOST_PER_SLICE)
+            slices = max(slices, int((work - self._worked) / cost))
+            self._worked += slices * cost
             self._anneal(slices, check)
             return
         for _ in range(min(slices, self._slices_left)):
