@@ -295,6 +295,25 @@ def report_small():
     )
 
 
+def report_random(folder, seconds, only):
+    """Tell how good the structures are where nobody has a proof: random graphs, 200 to 1000."""
+    rows = json.loads((folder / "index.json").read_text())
+    rows = [r for r in rows if r["family"] == "cplib_random" and 200 <= r["n"] <= 1000]
+    print(
+        f"{'instance':16} {'n':>5} {'value':>10} {'best known':>11} {'short':>8} {'CPU s':>6}  gap"
+    )
+    for row in sorted(rows, key=lambda r: (r["n"], r["name"])):
+        if only in row["name"]:
+            graph = SynergyGraph(load(folder, row))
+            solution, spent = timed(graph, seconds, solver="branch-and-cut")
+            short = 100 * (1 - solution.value / row["best_known"])
+            print(
+                f"{row['name']:16} {row['n']:5} {solution.value:10.0f} {row['best_known']:11}"
+                f" {short:6.3f} % {spent:6.1f}  {100 * solution.gap:.0f} %",
+                flush=True,
+            )
+
+
 def report_all(folder, seconds, only):
     rows = json.loads((folder / "index.json").read_text())
     wrong, left = [], []
@@ -330,7 +349,7 @@ def report_all(folder, seconds, only):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("tables", nargs="*", choices=["targets", "peers", "small", []])
+    parser.add_argument("tables", nargs="*", choices=["targets", "peers", "small", "random", []])
     parser.add_argument("--all-instances", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="instances whose name contains this")
@@ -346,6 +365,8 @@ def main():
         report_peers(arguments.instances, arguments.seconds, arguments.only)
     if "small" in tables:
         report_small()
+    if "random" in tables:
+        report_random(arguments.instances, arguments.seconds, arguments.only)
     return 0
 
 
