@@ -2,14 +2,14 @@
 
 Run from the repository's root::
 
-    python benchmarks/solvers.py [targets] [peers] [small] [--seconds 60] [--only TEXT]
+    python benchmarks/solvers.py [targets] [peers] [small] [random] [--seconds 60] [--only TEXT]
     python benchmarks/solvers.py --all-instances [--seconds 10] [--only TEXT]
 
 ``targets`` runs the families that must be proven, ``peers`` the comparison (half an hour or more:
-the others often need all their time), ``small`` the case of 15 players. ``--all-instances`` runs
-every instance of ``../shared/instances`` (or ``--instances FOLDER``), checks that value ≤ proven
-optimum ≤ bound and that every certificate verifies, and prints what is left open. Times are
-CPU-seconds of this process and its children on one core; compilation and imports are not counted.
+the others often need all their time), ``small`` the case of 15 players, ``random``
+(half an hour, only if named) graphs that nobody proves. ``--all-instances`` runs every instance of
+``../shared/instances`` (or ``--instances FOLDER``), checks that value ≤ proven optimum ≤ bound and
+that every certificate verifies, and prints what is left open. Times are CPU-seconds of this process and its children on one core; compilation and imports are not counted.
 ``--seconds`` is wall time, in ``peers`` CPU-time.
 """
 
