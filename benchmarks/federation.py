@@ -33,18 +33,20 @@ CLIENTS, TRAIN, TEST, BATCH, LR = 10, 200, 50, 10, 0.01
 SHAPE, CLASSES = (1, 28, 28), 10
 REPEATS, ROUNDS = 3, 4
 TARGETS = {"lenet-5": 1.8, "cnn": 1.4}
+MODELS = list(TARGETS)
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--contender"]:
         print(json.dumps(CONTENDERS[sys.argv[2]](*sys.argv[3:])))
         return
-    global REPEATS
+    global REPEATS, MODELS
     parser = argparse.ArgumentParser(description="Time of federated rounds against peers.")
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="which; all if none")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="processes per contender")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, help="of `rounds`")
     arguments = parser.parse_args()
-    REPEATS = arguments.repeats
+    REPEATS, MODELS = arguments.repeats, arguments.models
     wanted = arguments.tables or list(TABLES)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
     for name in wanted:
@@ -473,7 +475,7 @@ def rounds_table() -> None:
         "flower": ("flower",),
         "one": ("ours", 1),
     }
-    for model in ("lenet-5", "cnn"):
+    for model in MODELS:
         times: dict[str, list[dict[str, float]]] = {
             name: [] for name in (*contenders, "our network")
         }

@@ -9,8 +9,9 @@ Run from the repository's root::
 the others often need all their time), ``small`` the case of 15 players, ``random``
 (half an hour, only if named) graphs that nobody proves. ``--all-instances`` runs every instance of
 ``../shared/instances`` (or ``--instances FOLDER``), checks that value ≤ proven optimum ≤ bound and
-that every certificate verifies, and prints what is left open. Times are CPU-seconds of this process and its children on one core; compilation and imports are not counted.
-``--seconds`` is wall time, in ``peers`` CPU-time.
+that every certificate verifies, and prints what is left open. Times are CPU-seconds of this
+process and its children on one core; compilation and imports are not counted. ``--seconds`` is wall
+time, in ``peers`` CPU-time.
 """
 
 from __future__ import annotations
