@@ -49,4 +49,4 @@ def test_a_random_graph_without_hope_of_a_proof_gets_a_good_structure():
     found = solve(weights, "branch-and-cut", time_limit=30)
     best = max(solve(weights, "local-search", seed=seed).value for seed in range(2))
     assert not found.optimal
-    assert found.value >= 0.99 * best
+    assert found.value >= 0.995 * best
