@@ -15,7 +15,8 @@ from cli import _run_options as flags
 from cli._comparison_formats import ENDINGS, FORMATS, print_table
 from cli._comparison_progress import ComparisonLine
 from cli._names import completion
-from cli._output import Json, Plugin, Quiet, stderr, stdout
+from cli._output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
+from cli._round_progress import RoundProgress
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ def compare_command(
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
     """Compare federated methods over seeds: means, ranks, paired differences, one row each.
 
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
+    loudness(quiet, verbose)
     numbers = _seeds(seeds)
     target = _Target.of(format_, output, json_output)
     from dataclasses import fields
@@ -95,13 +98,13 @@ def compare_command(
     shared = flags.settings(config, given, None, plugin)
     shared.pop("options")
     planned = planned_runs(shared, _options(option, known), numbers, out, force=force)
-    results = _results(planned, out, quiet)
+    results = _results(planned, out, quiet=quiet, verbose=verbose)
     document = comparison_document(results, numbers, baseline)
     target.write(document)
 
 
 def _results(
-    planned: Sequence[PlannedRun], out: Path | None, quiet: bool
+    planned: Sequence[PlannedRun], out: Path | None, *, quiet: bool, verbose: bool
 ) -> dict[str, list[Result]]:
     """Return each method's results, one per seed, with a line on how far things are."""
     messages = stderr()
@@ -121,10 +124,12 @@ def _results(
     results: dict[str, list[Result]] = {}
     methods = [each.config.algorithm for each in planned]
     try:
-        with ComparisonLine(methods, planned[0].config.rounds, shown=not quiet) as line:
+        shown = not quiet and not verbose
+        with ComparisonLine(methods, planned[0].config.rounds, shown=shown) as line:
             for each in planned:
                 line.begin(each.config.algorithm, each.config.seed)
-                result = each.result(line.update)
+                progress = RoundProgress(each.config, verbose=True) if verbose else line
+                result = each.result(progress.update)
                 line.end(result.seconds)
                 results.setdefault(each.config.algorithm, []).append(result)
     except KeyboardInterrupt:

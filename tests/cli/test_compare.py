@@ -61,6 +61,17 @@ def figures(document):
     return rows
 
 
+def test_verbose_says_a_line_per_run_and_one_per_round(tmp_path):
+    said = coalitions(*TWO, "--verbose", "--out", tmp_path / "runs").stderr.splitlines()
+    begins = [line.split()[0] for line in said if " on digits: " in line]
+    assert sorted(begins) == ["fedavg", "fedavg", "local", "local"]
+    rounds = [line.split("  ")[0] for line in said if line.startswith("round")]
+    assert rounds == 4 * ["round 1/2", "round 2/2"]
+    result = coalitions(*TWO, "--quiet", "--verbose")
+    assert result.returncode == 2
+    assert "--quiet and --verbose contradict each other" in result.stderr
+
+
 def test_killed_in_a_run_the_same_command_goes_on(tmp_path, typed, monkeypatch):  # noqa: F811
     # The plug-in's method is for this test only.
     monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
