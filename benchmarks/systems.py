@@ -211,6 +211,8 @@ def pays(bench: Bench) -> None:
         "ring:5, 50 images": {"partition": "ring:5", "train_size": 50},
         "dirichlet:0.1, 50 images": {"partition": "dirichlet:0.1", "train_size": 50},
         "iid, 50 images": {"partition": "iid", "train_size": 50},
+        "ring:5, 50 images, lr 0.05": {"partition": "ring:5", "train_size": 50, "lr": 0.05},
+        "iid, 50 images, lr 0.05": {"partition": "iid", "train_size": 50, "lr": 0.05},
     }
     table(
         "When collaboration pays",

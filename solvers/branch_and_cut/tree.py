@@ -35,10 +35,10 @@ CHUNK = 20
 FEW_SLICES, MANY_SLICES = 1, 20
 """Slices of local search each time the bound is near to, or far from, the value."""
 
-FAR, MOST_OF_SEARCH = 0.02, 3.0
-"""From this distance of the bound, relative to the value, on it is far; local search gets as much
-of the dual's work as the distance says, up to this. On graphs of 1000 players it is half of the
-time, because the dual's steps then wait for memory."""
+FAR, HOPELESS, MOST_OF_SEARCH = 0.02, 1.0, 6.0
+"""From these distances of the bound, relative to the value, on it is far, and hopeless; local
+search gets as much of the dual's work as the distance says, up to the last: half of a minute on
+random graphs of 1000 players, where a bound is worth little."""
 
 TINY, SMALL = 25, 60
 """Up to this many groups a look at the bound costs more than the steps between two looks."""
@@ -289,13 +289,8 @@ class TreeSearch:
                     return
                 ascent = following
             if number % 4 == 0:
-                value = self.incumbent.value
-                distance = (self._open[-1].bound - value) / max(value, 1)
                 self._round(ascent)
-                # The farther the bound, the more of the time is for a better structure.
-                slices = MANY_SLICES if distance > FAR else FEW_SLICES
-                work = min(MOST_OF_SEARCH, distance) * self._work
-                self.incumbent.advance(slices, work, self._check)
+            self._search_beside(often=number % 4 == 0)
             slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
@@ -305,6 +300,15 @@ class TreeSearch:
                 stalled = 0
         self._point = ascent.point
         self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
+
+    def _search_beside(self, *, often: bool) -> None:
+        """Let local search go on; the farther the bound, the more of the time is its."""
+        value = self.incumbent.value
+        distance = (self._open[-1].bound - value) / max(value, 1)
+        work = min(MOST_OF_SEARCH, distance) * self._work
+        if often or distance > HOPELESS:
+            slices = MANY_SLICES if distance > FAR else FEW_SLICES
+            self.incumbent.advance(slices if often else 0, work, self._check)
 
     def _round(self, ascent: Ascent) -> None:
         """Look for a better structure near the soft point."""
