@@ -251,8 +251,11 @@ def weights(bench: Bench) -> None:
         "multiwise, loss utility": {"utility": "loss"},
         "pairwise": PAIRWISE,
     }
-    for name, options in bench.chosen(rules).items():
-        outcomes = bench.over_seeds("pfedsv", settings, told=True, **options)
+    cases = {
+        f"{name}, lr {lr}": (options, lr) for lr in (0.01, 0.05) for name, options in rules.items()
+    }
+    for name, (options, lr) in bench.chosen(cases).items():
+        outcomes = bench.over_seeds("pfedsv", settings | {"lr": lr}, told=True, **options)
         row(name, spread(o.accuracy for o in outcomes), spread(o.trained for o in outcomes))
 
 
