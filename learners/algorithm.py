@@ -116,9 +116,8 @@ class Algorithm:
         """Whether clients measure something on their validation data, and so must have some."""
         return False
 
-    def objection(self, config: RunConfig, layout: Layout) -> str | None:
-        """Return why the method cannot do what it is asked, said before a run begins; else None."""
-        return None
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Raise `InvalidInputError` if the method cannot do what it is asked of this network."""
 
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Return why ε would be false in a mode, for a reason tasks do not declare; None if not."""

@@ -233,6 +233,16 @@ def data_of(config: RunConfig) -> FederatedData:
     )
 
 
+def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
+    for number, client in enumerate(data.clients):
+        if not len(client.validation.labels):
+            raise InvalidInputError(
+                f"{config.algorithm} measures models on validation data, and client {number} has"
+                f" none; choose a validation_share above {config.validation_share:g}, or more"
+                " images"
+            )
+
+
 def prepare(config: RunConfig) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     _import_plugins(config)
@@ -258,14 +268,9 @@ def prepare(config: RunConfig) -> Prepared:
 
     module = network()
     layout = Layout.of(module)
-    if (objection := algorithm.objection(config, layout)) is not None:
-        raise InvalidInputError(objection)
-    without = [c for c, each in enumerate(data.clients) if not len(each.validation.labels)]
-    if algorithm.validates and without:
-        raise InvalidInputError(
-            f"{config.algorithm} measures models on validation data, and client {without[0]} has"
-            f" none; choose a validation_share above {config.validation_share:g}, or more images"
-        )
+    algorithm.check(config, layout)
+    if algorithm.validates:
+        _check_validation_data(config, data)
     workspace = Workspace(module, layout, device)
     privacy = privacy_of(
         config,

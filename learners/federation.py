@@ -93,6 +93,7 @@ class Federation:
         self.present = self.clients
         self.ledger = Ledger(config.rounds, config.clients)
         self._engine = engine
+        algorithm.check(config, layout)
         self._aggregate = aggregation(config.aggregation)
         self._refused: dict[int, str] = {}
         self._losses: dict[int, float] = {}

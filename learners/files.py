@@ -33,7 +33,11 @@ def held(path: Path, complaint: str) -> Iterator[None]:
     if sys.platform == "win32":  # nothing is locked there
         yield
         return
-    with path.open("wb") as file:
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be written ({error.strerror})") from None
+    with file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):

@@ -91,15 +91,14 @@ class FedAMP(Algorithm):
         """Names of the tasks the method asks its clients for."""
         return ("fedamp",)
 
-    def objection(self, config: RunConfig, layout: Layout) -> str | None:
+    def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a step that is too large for the number of clients."""
         n = config.clients
         if self.attention == "distance" and self.step(n) * (n - 1) > self.sigma:
-            return (
+            raise InvalidInputError(
                 f"alpha of fedamp must be at most sigma/{n - 1} = {self.sigma / (n - 1):g} for"
                 f" {n} clients, or a client's weight for itself could be negative"
             )
-        return None
 
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.many_models import score_models
 from learners.options import option
@@ -154,6 +155,10 @@ def weigh(client: Client, message: Message) -> Message:
 
     They are told with their signs: the server ranks by them.
     """
+    if len(client.data.validation) == 0:
+        raise InvalidInputError(
+            "fedfomo weighs models on validation data; choose a validation_share above 0"
+        )
     before, trained = client.own_model, client.memory.pop("trained")
     models = torch.cat([trained[None], message["models"]])
     weights = first_order_weights(client, before, models)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.options import option
 from learners.task import Message, Reveals, task
@@ -66,14 +67,13 @@ class FedRep(Algorithm):
         head = local_epochs if self.head_epochs is None else self.head_epochs
         return self.body_epochs + (0 if self.cut == "none" else head)
 
-    def objection(self, config: RunConfig, layout: Layout) -> str | None:
+    def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network that is all head."""
         if not len(self.parts(layout)[0]):
-            return (
+            raise InvalidInputError(
                 f"fedrep with cut {self.cut} has no body to share: {config.model} has no layer"
                 " before its head; choose cut head, or a network with convolutions"
             )
-        return None
 
     def start(self, federation: Federation) -> State:
         """Return the first body."""

@@ -23,8 +23,9 @@ SLICES, ROUNDS_AT_ONCE, LEVELS_AT_ONCE = 120, 50, 50
 """Slices in all for few players; rounds of local search and temperatures in each."""
 
 SLICE_PER_PAIR, MOST_PER_SLICE = 2.5, 1.25e6
-"""What a slice of annealing costs for many players, per n², in steps of the dual per row times ten
-(see `TreeSearch`); measured at n = 250 to 700. Above that slices are cut."""
+"""What a slice of annealing costs for many players, per n², where a step of the dual costs ten per
+row (see `TreeSearch`): in equal times they do equal work at n = 250 to 500. From n = 700 on
+`memetic` cuts its slices, and they cost alike."""
 
 
 class Incumbent:

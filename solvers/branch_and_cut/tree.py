@@ -288,9 +288,10 @@ class TreeSearch:
                 if following is None:
                     return
                 ascent = following
-            if number % 4 == 0:
+            due = number % 4 == 0
+            if due:
                 self._round(ascent)
-            self._search_beside(often=number % 4 == 0)
+            self._search_beside(due=due)
             slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
@@ -301,14 +302,19 @@ class TreeSearch:
         self._point = ascent.point
         self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
 
-    def _search_beside(self, *, often: bool) -> None:
-        """Let local search go on; the farther the bound, the more of the time is its."""
+    def _search_beside(self, *, due: bool) -> None:
+        """Let local search go on; the farther the bound, the more of the time is its.
+
+        It goes on when its turn is `due`, and where there is no hope of a proof in between, too.
+        """
         value = self.incumbent.value
         distance = (self._open[-1].bound - value) / max(value, 1)
         work = min(MOST_OF_SEARCH, distance) * self._work
-        if often or distance > HOPELESS:
+        if due:
             slices = MANY_SLICES if distance > FAR else FEW_SLICES
-            self.incumbent.advance(slices if often else 0, work, self._check)
+            self.incumbent.advance(slices, work, self._check)
+        elif distance > HOPELESS:
+            self.incumbent.advance(0, work, self._check)
 
     def _round(self, ascent: Ascent) -> None:
         """Look for a better structure near the soft point."""

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners import run
 from learners.algorithms.fedamp import FedAMP, train_near_cloud
 from tests.learners import literal
 
@@ -94,4 +93,4 @@ def test_absent_clients_keep_their_models():
 
 def test_a_step_that_could_make_the_own_weight_negative_is_refused():
     with pytest.raises(InvalidInputError, match="at most sigma/2 = 5"):
-        run({"algorithm": "fedamp", "clients": 3, "options": {"alpha": 6.0}})
+        literal.play("fedamp", alpha=6.0)

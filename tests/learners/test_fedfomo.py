@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from learners.algorithms.fedfomo import FedFomo, weigh
+from coalitions.errors import InvalidInputError
+from learners.algorithms.fedfomo import FedFomo, train_aside, weigh
 from learners.training import fit, score_model
 from tests.learners import literal
 
@@ -116,3 +117,12 @@ def test_a_model_that_did_harm_ranks_below_one_that_was_never_tried():
     untried[3] = 0.0
     chosen = FedFomo(k=2).choice(untried, [1, 2, 3], 0.0, np.random.default_rng(0))
     assert chosen == [2, 3]
+
+
+def test_validation_data_is_needed():
+    one = literal.client("fedfomo")
+    train_aside.run(one, {})
+    empty = one.data.train.with_labels(one.data.train.labels[:0])
+    one.site.data = (type(one.data)(one.data.train, empty, one.data.test, "", False),)
+    with pytest.raises(InvalidInputError, match="validation_share"):
+        weigh.run(one, {"models": literal.other_model()[None]})
