@@ -17,7 +17,8 @@ from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.certificate import Certificate, Part
 from solvers.demands import Contraction, Pairs, checked_sizes, contract
-from solvers.solution import OPTIMALITY_TOLERANCE, Solution
+from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
+from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
 from solvers.splitting import Piece, Tally, positive_components, settled
 
@@ -115,14 +116,14 @@ def solve(
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
     bound = answer.bound + problem.constant
-    total = float(np.abs(graph.edges.weight).sum())
-    if value > bound + OPTIMALITY_TOLERANCE * max(1.0, total):
+    gains = positive_weight(graph)
+    if value > bound + OPTIMALITY_TOLERANCE * gains:
         raise AssertionError(f"{name} claims the bound {bound}, but its structure is worth {value}")
     return Solution(
         structure=structure,
         value=value,
         bound=max(bound, value),  # they may differ by a rounding
-        total_weight=total,
+        positive_weight=gains,
         seconds=time.monotonic() - started,
         solver=name,
         stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from coalitions.structure import CoalitionStructure
+from solvers.optimality import is_optimal
 
 if TYPE_CHECKING:
     from solvers.certificate import Certificate
-
-OPTIMALITY_TOLERANCE = 1e-9
-"""How far value and bound may be apart, relative to max(1, Σ|w|), in a proven optimum."""
-
 
 @dataclass(frozen=True)
 class Solution:
@@ -28,8 +25,8 @@ class Solution:
         Its value, recomputed on the graph.
     bound
         No structure is worth more than this.
-    total_weight
-        Σ|w| over all pairs: the scale on which value and bound are compared.
+    positive_weight
+        Sum of the positive weights: the scale on which value and bound are compared.
     seconds
         Wall time.
     solver
@@ -43,7 +40,7 @@ class Solution:
     structure: CoalitionStructure
     value: float
     bound: float
-    total_weight: float
+    positive_weight: float
     seconds: float
     solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -66,15 +63,10 @@ class Solution:
     @property
     def optimal(self) -> bool:
         """Whether bound and value meet, so that nothing better exists."""
-        return is_optimal(self.value, self.bound, self.total_weight)
+        return is_optimal(self.value, self.bound, self.positive_weight)
 
 
 def relative_gap(value: float, bound: float) -> float:
     """Return (bound − value) / max(|bound|, |value|), and 0 if both are 0."""
     scale = max(abs(bound), abs(value))
     return max(0.0, (bound - value) / scale) if scale else 0.0
-
-
-def is_optimal(value: float, bound: float, total_weight: float) -> bool:
-    """Tell whether `bound` proves `value` on a graph of that total absolute weight."""
-    return bound - value <= OPTIMALITY_TOLERANCE * max(1.0, total_weight)

@@ -28,7 +28,7 @@ from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.certificate import Branch, Certificate, Part, Stage
 from solvers.reductions import may_merge, merge, trimmed
-from solvers.solution import OPTIMALITY_TOLERANCE, is_optimal
+from solvers.optimality import OPTIMALITY_TOLERANCE, is_optimal, positive_weight
 
 SAFE = 1 << 62
 """Sums below this are exact in int64; above, Python's own integers are used."""
@@ -79,8 +79,8 @@ def verify(
         certificate.n_players == graph.n_players,
         f"the certificate is for {certificate.n_players} players, the graph has {graph.n_players}",
     )
-    total = math.fsum(np.abs(graph.edges.weight).tolist())
-    tolerance = Fraction(OPTIMALITY_TOLERANCE) * Fraction(max(1.0, total)) / 4
+    gains = positive_weight(graph)
+    tolerance = Fraction(OPTIMALITY_TOLERANCE) * Fraction(gains) / 4
     labels = structure.labels
     for a, b in certificate.must_link:
         _check(labels[a] == labels[b], f"players {a} and {b} must be together, but are apart")
@@ -97,7 +97,7 @@ def verify(
     exact = float(bound)
     if Fraction(exact) < bound:
         exact = math.nextafter(exact, math.inf)
-    return Verification(value, exact, is_optimal(value, exact, total))
+    return Verification(value, exact, is_optimal(value, exact, gains))
 
 
 def _check(condition: object, complaint: str) -> None:

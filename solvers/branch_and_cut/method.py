@@ -14,7 +14,7 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from solvers.certificate import Certificate, Part
 from solvers.scaling import ScaledWeights, integer_weights
-from solvers.solution import OPTIMALITY_TOLERANCE
+from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
 from solvers.splitting import settled
 
@@ -116,7 +116,7 @@ class _Task:
             merged = problem.merged(components(n, pairs[:, 0], pairs[:, 1]))
             assert merged is not None
             problem = merged
-        tolerance = OPTIMALITY_TOLERANCE / 2 * max(1.0, float(np.abs(weight).sum()))
+        tolerance = OPTIMALITY_TOLERANCE / 2 * float(np.maximum(weight, 0.0).sum())
         return cls(scaled, int(tolerance / float(scaled.unit)), weights, rules, problem)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, SynergyGraph
-from solvers.solution import is_optimal
+from solvers.optimality import is_optimal
 from solvers.solver import SOLVERS, Answer, Limits, Progress
 from solvers.verification import verify
 
