@@ -13,6 +13,7 @@ from solvers.optimality import is_optimal
 if TYPE_CHECKING:
     from solvers.certificate import Certificate
 
+
 @dataclass(frozen=True)
 class Solution:
     """A coalition structure with its proof.

@@ -27,8 +27,8 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.certificate import Branch, Certificate, Part, Stage
-from solvers.reductions import may_merge, merge, trimmed
 from solvers.optimality import OPTIMALITY_TOLERANCE, is_optimal, positive_weight
+from solvers.reductions import may_merge, merge, trimmed
 
 SAFE = 1 << 62
 """Sums below this are exact in int64; above, Python's own integers are used."""

@@ -13,8 +13,8 @@ import numpy as np
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from solvers.certificate import Certificate, Part
-from solvers.scaling import ScaledWeights, integer_weights
 from solvers.optimality import OPTIMALITY_TOLERANCE
+from solvers.scaling import ScaledWeights, integer_weights
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
 from solvers.splitting import settled
 

@@ -37,14 +37,18 @@ def test_brute_force_is_the_best_of_all_partitions(graph):
 
 
 def test_gap_and_optimal_follow_from_value_and_bound():
-    def solution(value, bound, total=10.0):
-        return Solution(CoalitionStructure([[0]]), value, bound, total, 0.0, "test")
+    def solution(value, bound, gains=10.0):
+        return Solution(CoalitionStructure([[0]]), value, bound, gains, 0.0, "test")
 
     assert solution(4.0, 5.0).gap == 0.2
     assert solution(0.0, 0.0).gap == 0.0
     assert solution(5.0, 5.0 + 9e-9).optimal
     assert not solution(5.0, 5.0 + 2e-8).optimal
-    assert solution(0.0, 1e-9, total=1e-9).optimal
+    # No absolute floor: where little can be gained, little may be missed.
+    assert not solution(0.0, 1e-9, gains=1e-9).optimal
+    assert solution(0.0, 1e-18, gains=1e-9).optimal
+    assert solution(0.0, 0.0, gains=0.0).optimal
+    assert not solution(0.0, 5e-324, gains=0.0).optimal
 
 
 def test_a_solver_that_claims_too_small_a_bound_is_found_out():
