@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.graph import SynergyGraph
+from coalitions.storage import disk_trouble_named, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,16 +84,19 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be written ({error.strerror})") from None
+        refusal = InvalidInputError(f"{path}: cannot be written ({error.strerror})")
+        raise storage_error(error, path) or refusal from None
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes the file private
-        os.replace(name, target)
+        with disk_trouble_named(path):
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, 0o666 & ~umask)  # mkstemp makes the file private
+            os.replace(name, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(name)
         raise
 
 
