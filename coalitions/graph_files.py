@@ -81,6 +81,11 @@ def write_graph(graph: SynergyGraph, path: str | Path) -> None:
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Give a file to write that takes its name only when it is complete."""
     target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        # A device or a pipe: there is nothing to replace, and as root we would replace /dev/null.
+        with disk_trouble_named(path), target.open("wb") as file:
+            yield file
+        return
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:

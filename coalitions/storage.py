@@ -21,8 +21,6 @@ _TROUBLE = {
 def storage_error(error: OSError, path: str | Path) -> StorageError | None:
     """Return what to say if a write to `path` failed for the disk's sake; None if it did not."""
     trouble = _TROUBLE.get(error.errno or 0)
-    if error.errno is None and str(error).endswith(" written"):  # numpy's words for a full disk
-        trouble = "the disk took a part of it only; make room"
     return None if trouble is None else StorageError(f"{path} cannot be written: {trouble}")
 
 

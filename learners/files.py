@@ -23,7 +23,8 @@ SUMS = "SHA256SUMS"
 """What `sha256sum -c` reads, too: the checksums of a finished run's files."""
 
 _TEMPORARY = re.compile(
-    r"\.(.+\.(toml|jsonl?|npy|safetensors|html|png|svg)|SHA256SUMS)\.[a-z0-9_]{8}"
+    r"\.(config\.toml|(clients|environment|result)\.json|round-\d+\.(json|safetensors)"
+    r"|client-\d+\.safetensors|.+\.npy|SHA256SUMS)\.[a-z0-9_]{8}"
 )
 
 

@@ -329,7 +329,7 @@ class RunFolder:
             if row is None:
                 continue
             same = written.setdefault(id(row), path)
-            name = str(path.relative_to(self.path))
+            name = path.relative_to(self.path).as_posix()
             if same == path:
                 tensors = {name: view.cpu() for name, view in layout.views(row).items()}
                 # One entry, because the file format keeps several in no fixed order.
@@ -341,7 +341,7 @@ class RunFolder:
                     os.link(same, path)
                 except OSError:  # a file system without links
                     write_whole(path, same.read_bytes())
-                self._sums[name] = self._sums[str(same.relative_to(self.path))]
+                self._sums[name] = self._sums[same.relative_to(self.path).as_posix()]
 
     def read_model(self, client: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors of a client's model, and what is said about it."""
@@ -354,7 +354,7 @@ class RunFolder:
                 f"{self.path} has no model of client {client}; "
                 + (f"it has clients 0 … {there - 1}" if there else "the run is not finished")
             )
-        check_sum(self.path, str(path.relative_to(self.path)), read_sums(self.path))
+        check_sum(self.path, path.relative_to(self.path).as_posix(), read_sums(self.path))
         try:
             with safe_open(path, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

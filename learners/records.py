@@ -100,7 +100,7 @@ class Records:
         """Return how far every file is written, once it is on disk so far."""
         for name in self._written:
             path = self._folder / name
-            with disk_trouble_named(path), path.open("rb") as file:
+            with disk_trouble_named(path), path.open("r+b") as file:
                 os.fsync(file.fileno())
         return {name: (file.size, file.digest.hexdigest()) for name, file in self._written.items()}
 

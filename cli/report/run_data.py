@@ -242,10 +242,9 @@ def _matrices(path: Path, rounds: int) -> NDArray[np.float64] | None:
     with _damage_named(path), path.open("rb") as file:
         npy.read_magic(file)
         shape, _, kind = npy.read_array_header_1_0(file)
-        # Not np.load: it would allocate whatever a damaged header claims.
-        content = file.read()
-        if kind != np.float64 or len(content) != 8 * prod(shape):
-            raise DamagedFileError(f"{path} is damaged (it is not an array of {list(shape)})")
-        if len(shape) != 3 or shape[1] != shape[2]:
+        if kind != np.float64 or len(shape) != 3 or shape[1] != shape[2]:
             return None
+        content = file.read()  # not np.load: it would allocate whatever a damaged header claims
+        if len(content) != 8 * prod(shape):
+            raise ValueError(f"it is not {' by '.join(map(str, shape))} numbers")
         return np.frombuffer(content).reshape(shape)[:rounds]
