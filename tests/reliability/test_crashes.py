@@ -72,9 +72,9 @@ def unfinished(folder, target):
 # Kills
 
 
-def killed_and_finished(folder, algorithm, rng, seconds):
+def killed_and_finished(folder, algorithm, rng, seconds, workers=1):
     """Run, kill, resume, kill … and let it end after three kills; return how many there were."""
-    typed = ["run", *flags(algorithm), "--out", folder]
+    typed = ["run", *flags(algorithm, workers=workers), "--out", folder]
     for kills in range(4):
         # The first kill hits for certain; a time may come when the run is already over.
         by_operation = kills == 0 or (kills < 3 and rng.random() < 0.5)
@@ -112,7 +112,7 @@ def test_a_hundred_kills_over_nine_methods(algorithm, tmp_path, whole):
     kills = number = 0
     while kills < 12:
         folder = tmp_path / str(number)
-        kills += killed_and_finished(folder, algorithm, rng, seconds)
+        kills += killed_and_finished(folder, algorithm, rng, seconds, workers=1 + number % 2)
         assert outcome(folder) == outcome(undisturbed), (number, kills)
         number += 1
     print(f"{algorithm}: {kills} kills in {number} runs, all identical")  # noqa: T201
