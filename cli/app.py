@@ -10,7 +10,9 @@ import importlib
 import os
 import pkgutil
 import sys
-from typing import Annotated
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -76,12 +78,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
             stream.reconfigure(errors="replace")
+    warnings.showwarning = _own_words(warnings.showwarning)
     _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     sys.exit(_exit_code())
 
 
 def _exit_code() -> int:
     from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
+    from coalitions.storage import storage_error
 
     try:
         code = app(standalone_mode=False)
@@ -110,6 +114,10 @@ def _exit_code() -> int:
             return _complain("interrupted", 130)
         if hasattr(error, "format_message"):  # the parser's own complaints
             return _complain(error.format_message(), 2)
+        if isinstance(error, OSError):
+            told = storage_error(error, error.filename or "the output")
+            if told is not None:
+                return _complain(told, 1)
         if os.environ.get("COALITIONS_DEBUG"):
             raise
         return _complain(
@@ -118,6 +126,19 @@ def _exit_code() -> int:
             1,
         )
     return code if isinstance(code, int) else 0
+
+
+def _own_words(shown: Callable[..., None]) -> Callable[..., None]:
+    """Return how to show a warning: ours is a sentence, others are shown as they were."""
+    from coalitions.errors import DamagedFileWarning
+
+    def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:  # noqa: ANN401 (as it comes)
+        if issubclass(category, DamagedFileWarning):
+            _complain(message, 0)
+        else:
+            shown(message, category, *more, **named)
+
+    return show
 
 
 def _complain(message: object, code: int) -> int:

@@ -5,10 +5,12 @@
     CoalitionError                  anything this project raises on purpose
     ├── InvalidInputError           the data or an option is wrong; also a ValueError (exit code 2)
     │   ├── UnknownNameError        no solver, estimator, algorithm … of that name
-    │   └── MissingDependencyError  the name is known, but its package is not installed
+    │   ├── MissingDependencyError  the name is known, but its package is not installed
+    │   └── DamagedFileError        a file that we wrote is not as we wrote it
     ├── BudgetError                 the budget is too small for what was asked (a ValueError)
     ├── InfeasibleError             no structure meets the demands (exit code 1)
-    └── NoSolutionError             a method ended without an answer that can be used (exit code 1)
+    ├── NoSolutionError             a method ended without an answer that can be used (exit code 1)
+    └── StorageError                the disk is full, read-only or failing (exit code 1)
 
 A message is one sentence that says what came, what was expected and what to do.
 """
@@ -32,6 +34,10 @@ class MissingDependencyError(InvalidInputError):
     """A known implementation needs a package that is not installed."""
 
 
+class DamagedFileError(InvalidInputError):
+    """A file that we wrote is not as we wrote it."""
+
+
 class BudgetError(CoalitionError, ValueError):
     """The budget is too small for the method that was asked for."""
 
@@ -42,3 +48,11 @@ class InfeasibleError(CoalitionError):
 
 class NoSolutionError(CoalitionError):
     """A method ended without an answer: time was over, or what it returned cannot be right."""
+
+
+class StorageError(CoalitionError):
+    """The disk is full, read-only or failing; the message names the file."""
+
+
+class DamagedFileWarning(UserWarning):
+    """A file is damaged, and what it held could be had from another one."""

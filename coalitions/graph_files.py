@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.graph import SynergyGraph
+from coalitions.storage import disk_trouble_named, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,19 +81,27 @@ def write_graph(graph: SynergyGraph, path: str | Path) -> None:
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Give a file to write that takes its name only when it is complete."""
     target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        # A device or a pipe: there is nothing to replace, and as root we would replace /dev/null.
+        with disk_trouble_named(path), target.open("wb") as file:
+            yield file
+        return
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be written ({error.strerror})") from None
+        refusal = InvalidInputError(f"{path}: cannot be written ({error.strerror})")
+        raise storage_error(error, path) or refusal from None
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes the file private
-        os.replace(name, target)
+        with disk_trouble_named(path):
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, 0o666 & ~umask)  # mkstemp makes the file private
+            os.replace(name, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(name)
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coalitions.errors import CoalitionError, InvalidInputError
+from coalitions.errors import DamagedFileError, InvalidInputError
+from coalitions.storage import disk_trouble_named
 from learners.files import write_whole
+from learners.records import Mark
 
+KEPT = 2
+"""Checkpoints that are kept: the newest, and the one before in case it is damaged."""
+
+_VERSION = 2
 _TENSOR, _ARRAY = "tensor", "array"
 
 
@@ -36,6 +42,10 @@ class Checkpoint:
         The ledger's counts.
     seconds
         Time spent so far.
+    settings
+        The run's configuration, as TOML: no other run may go on from here.
+    marks
+        How far the files are written that grow with the rounds.
     """
 
     round: int
@@ -43,10 +53,12 @@ class Checkpoint:
     memories: Mapping[int, Mapping[str, Any]]
     traffic: NDArray[np.int64]
     seconds: float
+    settings: str = ""
+    marks: Mapping[str, Mark] = field(default_factory=dict)
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, then remove older ones.
+    """Write a checkpoint, then remove all but the one before it.
 
     The JSON file comes last and holds the checksum of the other: a checkpoint exists when both
     are complete, and at every moment at least one does.
@@ -55,7 +67,10 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
     tensors: dict[str, Tensor] = {}
     document = {
+        "version": _VERSION,
         "round": checkpoint.round,
+        "settings": checkpoint.settings,
+        "marks": checkpoint.marks,
         "seconds": checkpoint.seconds,
         "state": _packed(checkpoint.state, "state", tensors),
         "memories": {
@@ -68,32 +83,35 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     document["sha256"] = hashlib.sha256(numbers).hexdigest()
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     name = f"round-{checkpoint.round:06d}"
-    folder.mkdir(exist_ok=True)
+    with disk_trouble_named(folder):
+        folder.mkdir(exist_ok=True)
     write_whole(folder / f"{name}.safetensors", numbers)
     write_whole(folder / f"{name}.json", f"{_digest(text)}\n{text}\n".encode())
-    for old in folder.iterdir():
-        if not old.name.startswith(name):
+    # Those of later rounds are what a run left that had to go back.
+    done = [each.stem for each in newest_first(folder) if _round_of(each) <= checkpoint.round]
+    for old in folder.glob("round-*"):
+        if old.stem not in done[:KEPT]:
             old.unlink()
 
 
-def load_checkpoint(folder: Path, device: torch.device) -> Checkpoint | None:
-    """Return the newest checkpoint of a folder, checked; None if there is none yet."""
+def newest_first(folder: Path) -> list[Path]:
+    """Return the JSON files of the checkpoints in a folder."""
+    return sorted(folder.glob("round-*.json"), key=_round_of, reverse=True)
+
+
+def _round_of(file: Path) -> int:
+    return int(file.stem.removeprefix("round-"))
+
+
+def load_checkpoint(file: Path, device: torch.device) -> Checkpoint:
+    """Return the checkpoint with this JSON file, or say what is wrong with it."""
     from safetensors.torch import load
 
-    newest = max(folder.glob("round-*.json"), default=None) if folder.is_dir() else None
-    if newest is None:
-        return None
-    checksum, _, text = newest.read_text(encoding="utf-8").rstrip("\n").partition("\n")
-    if _digest(text) != checksum:
-        raise CoalitionError(f"{newest} is damaged: its checksum does not match")
-    document = json.loads(text)
-    numbers_file = newest.with_suffix(".safetensors")
-    try:
-        numbers = numbers_file.read_bytes()
-    except OSError as error:
-        raise CoalitionError(f"cannot read {numbers_file}: {error.strerror}") from None
+    document = read_document(file)
+    numbers_file = file.with_suffix(".safetensors")
+    numbers = _read(numbers_file)
     if hashlib.sha256(numbers).hexdigest() != document["sha256"]:
-        raise CoalitionError(f"{numbers_file} is damaged: its checksum does not match")
+        raise DamagedFileError(f"{numbers_file} is damaged: its checksum does not match")
     tensors = load(numbers)
     return Checkpoint(
         document["round"],
@@ -104,7 +122,27 @@ def load_checkpoint(folder: Path, device: torch.device) -> Checkpoint | None:
         },
         _unpacked(document["traffic"], "traffic", tensors, device)["counts"],
         document["seconds"],
+        document["settings"],
+        {name: (size, checksum) for name, (size, checksum) in document["marks"].items()},
     )
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """Return what the JSON file of a checkpoint says."""
+    checksum, _, text = _read(file).rstrip(b"\n").partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != checksum:
+        raise DamagedFileError(f"{file} is damaged: its checksum does not match")
+    document: dict[str, Any] = json.loads(text)
+    if document.get("version") != _VERSION:
+        raise DamagedFileError(f"{file} was written by another version of this program")
+    return document
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _packed(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from coalitions.errors import CoalitionError, InvalidInputError
-from learners.config import RunConfig
+from learners.config import RunConfig, differing_settings, spoken_setting
 from learners.experiment import OnRound, Result, completed, resume, run
-from learners.folder import RunFolder
-
-NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
-"""Settings that change no figure of the last round: a comparison goes on with other ones."""
+from learners.folder import RunFolder, is_bare
 
 Stage = Literal["new", "begun", "finished", "other settings"]
 
@@ -33,19 +28,11 @@ class PlannedRun:
         try:
             if self.folder is not None and self.stage in ("begun", "finished"):
                 return resume(self.folder, on_round=on_round)
-            if self.folder is not None and self.stage == "other settings":
-                _remove_run(self.folder)
-            return run(self.config, self.folder, on_round=on_round)
+            other = self.stage == "other settings"
+            return run(self.config, self.folder, force=other, on_round=on_round)
         except CoalitionError as error:
             raise type(error)(
                 f"{self.config.algorithm}, seed {self.config.seed}: {error}"
-            ) from None
-        except (LookupError, ValueError) as error:
-            if self.stage != "finished":
-                raise
-            raise InvalidInputError(
-                f"{self.folder}: a file of the finished run is damaged ({error}); remove the"
-                " folder to do the run again"
             ) from None
 
 
@@ -92,16 +79,6 @@ def planned_runs(
     return planned
 
 
-def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any, Any]]:
-    """Return the settings that could change a figure, as (name, in one, in the other)."""
-    ours, theirs = _told(one), _told(other)
-    return [
-        (key, ours.get(key), theirs.get(key))
-        for key in dict.fromkeys([*ours, *theirs])
-        if key not in NO_EFFECT and ours.get(key) != theirs.get(key)
-    ]
-
-
 def poisoned_clients(demands: Iterable[str]) -> set[int]:
     """Return the clients that (checked) demands such as ``noise:1,2`` poison."""
     return {int(c) for demand in demands for c in demand.rpartition(":")[2].split(",")}
@@ -110,9 +87,12 @@ def poisoned_clients(demands: Iterable[str]) -> set[int]:
 def _stage(folder: Path | None, config: RunConfig, force: bool) -> Stage:
     if folder is None or not folder.exists():
         return "new"
-    if not (folder / "config.toml").is_file():
-        _clear_beginnings(folder)
+    if folder.is_dir() and is_bare(folder):  # killed before it had written its settings
         return "new"
+    if not (folder / "config.toml").is_file():
+        raise InvalidInputError(
+            f"{folder} is in the way: it is no run's folder, as it has no config.toml"
+        )
     there = RunFolder.open(folder)
     different = differing_settings(there.config(), config)
     if not different:
@@ -121,40 +101,8 @@ def _stage(folder: Path | None, config: RunConfig, force: bool) -> Stage:
         key, was, wanted = different[0]
         more = f" ({len(different) - 1} more differ)" if len(different) > 1 else ""
         raise InvalidInputError(
-            f"{folder} was made with {key} {_spoken(was)}, not {_spoken(wanted)}{more}; choose"
-            " another --out, or --force to replace such runs"
+            f"{folder} was made with {key} {spoken_setting(was)}, not"
+            f" {spoken_setting(wanted)}{more}; choose another --out, or --force to replace such"
+            " runs"
         )
     return "other settings"
-
-
-def _clear_beginnings(folder: Path) -> None:
-    """Remove what a run leaves that was killed before it had written its settings."""
-    if not folder.is_dir() or any(
-        not path.name.startswith(".config.toml.") for path in folder.iterdir()
-    ):
-        raise InvalidInputError(
-            f"{folder} is in the way: it is no run's folder, as it has no config.toml"
-        )
-    for path in folder.iterdir():
-        path.unlink()
-
-
-def _remove_run(folder: Path) -> None:
-    """Remove a run, its settings last: one that is removed by half can still be told to go."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "config.toml":
-            path.unlink()
-    (folder / "config.toml").unlink()
-
-
-def _told(config: RunConfig) -> dict[str, Any]:
-    """Return the settings as a run's folder tells them, the method's options among them."""
-    values = tomllib.loads(config.toml())
-    options = values.pop("options")
-    return values | {f"option {key}": value for key, value in options.items()}
-
-
-def _spoken(value: Any) -> str:  # noqa: ANN401 (any setting)
-    return "none" if value is None or value == [] else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -13,7 +14,10 @@ from typing import Any, Literal
 from coalitions.errors import InvalidInputError
 from learners.options import check_options, from_values, option
 
-__all__ = ["RunConfig", "from_values"]
+__all__ = ["NO_EFFECT", "RunConfig", "differing_settings", "from_values", "spoken_setting"]
+
+NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
+"""Settings that change no figure of the last round: a run or comparison goes on with other ones."""
 
 _method, _data, _training, _privacy, _machine = (
     partial(option, group=group)
@@ -164,8 +168,6 @@ class RunConfig:
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         """Return the configuration in a TOML file."""
-        import tomllib
-
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -202,3 +204,25 @@ def _toml(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return repr(value)
+
+
+def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any, Any]]:
+    """Return the settings that could change a figure, as (name, in one, in the other)."""
+    ours, theirs = _told(one), _told(other)
+    return [
+        (key, ours.get(key), theirs.get(key))
+        for key in dict.fromkeys([*ours, *theirs])
+        if key not in NO_EFFECT and ours.get(key) != theirs.get(key)
+    ]
+
+
+def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)
+    """Return a setting as messages put it."""
+    return "none" if value is None or value == [] else str(value)
+
+
+def _told(config: RunConfig) -> dict[str, Any]:
+    """Return the settings as a run's folder tells them, the method's options among them."""
+    values = tomllib.loads(config.toml())
+    options = values.pop("options")
+    return values | {f"option {key}": value for key, value in options.items()}

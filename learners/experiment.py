@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import DamagedFileError, InvalidInputError
 from learners.aggregation import aggregation
 from learners.algorithm import Algorithm, algorithm_of
 from learners.checkpoint import Checkpoint
@@ -150,8 +150,7 @@ def run(
     prepared = prepare(RunConfig.of(config))
     if out is None:
         return _carry_out(prepared, None, None, on_round)
-    folder = RunFolder.create(Path(out), prepared.config, force=force)
-    with folder.alone():
+    with RunFolder.create(Path(out), prepared.config, force=force) as folder:
         return _carry_out(prepared, folder, None, on_round)
 
 
@@ -165,7 +164,13 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
     config = folder.config()
     finished = folder.result()
     if finished is not None:
+        folder.check_finished(config)
         history = folder.history()
+        if len(history) != config.rounds:
+            raise DamagedFileError(
+                f"{folder.path / 'metrics.jsonl'} is damaged: it has {len(history)} rounds, and the"
+                f" finished run had {config.rounds}"
+            )
         return Result(
             config,
             history[-1],
@@ -177,7 +182,8 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
         )
     prepared = prepare(config)
     with folder.alone():
-        checkpoint = folder.resume_from(prepared.site.workspace.device)
+        device = prepared.site.workspace.device
+        checkpoint = folder.resume_from(prepared.config, device)
         return _carry_out(prepared, folder, checkpoint, on_round)
 
 
@@ -336,6 +342,7 @@ def _carry_out(
     if folder is not None:
         folder.write_models(models, prepared.layout, prepared.about)
         folder.write_result(result.document())
+        folder.sweep()
     return result
 
 
@@ -350,6 +357,7 @@ def _write(folder: RunFolder, federation: Federation, round: Round, seconds: flo
                 federation.memories(),
                 federation.ledger.counts,
                 seconds,
+                config.toml(),
             )
         )
 

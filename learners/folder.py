@@ -4,10 +4,11 @@
 
     config.toml        complete: `coalitions run DIR/config.toml` repeats the run
     metrics.jsonl      one line per round
-    checkpoints/       where the run stands; the newest only
+    checkpoints/       where the run stands: the newest, and the one before
     clients.json       what each client has: counts of labels, domain, poisoned or not
     environment.json   versions and cores of where it ran
     result.json        there when the run is finished
+    SHA256SUMS         checksums of what a finished run left, as `sha256sum -c` reads them
     models/            each client's model
     NAME.npy           arrays a method recorded, [rounds, …]
     NAMEs.jsonl        coalition structures a method recorded, one line per round
@@ -16,12 +17,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +34,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import (
+    DamagedFileError,
+    DamagedFileWarning,
+    InvalidInputError,
+    StorageError,
+)
+from coalitions.storage import disk_trouble_named, storage_error
 from coalitions.structure import CoalitionStructure
-from learners.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from learners.config import RunConfig
+from learners.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    newest_first,
+    read_document,
+    save_checkpoint,
+)
+from learners.config import RunConfig, differing_settings, spoken_setting
 from learners.federation import Round
-from learners.files import held, write_whole
+from learners.files import (
+    SUMS,
+    check_sum,
+    file_digest,
+    held,
+    is_temporary,
+    read_sums,
+    require_room,
+    write_whole,
+)
 from learners.parameters import Layout
+from learners.records import Records
+
+_LOCK = ".lock"
 
 
 class RunFolder:
@@ -49,27 +78,32 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._records = Records(path)
+        self._sums: dict[str, str] = {}
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig, *, force: bool = False) -> RunFolder:
-        """Make a folder for a new run; one that has files must be meant to be replaced."""
+    @contextmanager
+    def create(cls, path: Path, config: RunConfig, *, force: bool = False) -> Iterator[RunFolder]:
+        """Give the folder of a new run, alone; one that has a run must be meant to be replaced."""
         cls.check_free(path, force=force)
-        if path.is_dir() and any(path.iterdir()):
-            with cls(path).alone():
-                shutil.rmtree(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInputError(f"cannot make the folder {path}: {error.strerror}") from None
-        write_whole(path / "config.toml", config.toml().encode())
-        return cls(path)
+            refusal = InvalidInputError(f"cannot make the folder {path}: {error.strerror}")
+            raise storage_error(error, path) or refusal from None
+        folder = cls(path)
+        with folder.alone():
+            cls.check_free(path, force=force)  # another process may have begun a run meanwhile
+            folder._clear()
+            write_whole(path / "config.toml", config.toml().encode())
+            yield folder
 
     @staticmethod
     def check_free(path: Path, *, force: bool = False) -> None:
         """Refuse a place where a new run must not go."""
         if path.exists() and not path.is_dir():
             raise InvalidInputError(f"{path} is a file; a run needs a folder of its own")
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and not is_bare(path):
             if not force:
                 raise InvalidInputError(
                     f"{path} exists and has files; choose another folder, or --force to replace it"
@@ -86,12 +120,21 @@ class RunFolder:
             raise InvalidInputError(f"{path} is not a run's folder: it has no config.toml")
         return cls(path)
 
-    def alone(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def alone(self) -> Iterator[None]:
         """Keep other processes from writing to the folder meanwhile."""
-        return held(
-            self.path / ".lock",
-            f"another process is at work on the run in {self.path}; wait for it, or stop it first",
+        complaint = (
+            f"another process is at work on the run in {self.path}; wait for it, or stop it first"
         )
+        try:
+            with held(self.path / _LOCK, complaint):
+                yield
+        except StorageError as error:
+            if not (self.path / "config.toml").is_file():  # there is nothing to go on with
+                raise
+            raise StorageError(
+                f"{error}, then `coalitions resume {self.path}` goes on where it stopped"
+            ) from None
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""
@@ -102,35 +145,127 @@ class RunFolder:
         path = self.path / "result.json"
         if not path.is_file():
             return None
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return result
+        sums = read_sums(self.path)
+        for name in ("result.json", "metrics.jsonl"):
+            check_sum(self.path, name, sums)
+        try:
+            result = json.loads(path.read_bytes())
+            if {"communication", "seconds"} <= set(result):
+                return dict(result)
+        except (ValueError, TypeError, RecursionError):
+            pass
+        raise DamagedFileError(
+            f"{path} is damaged: it is not what a run writes; remove it, and"
+            f" `coalitions resume {self.path}` writes it again"
+        )
 
     def history(self) -> list[dict[str, Any]]:
         """Return the metrics of the rounds so far."""
-        return [json.loads(line) for line in self._lines("metrics.jsonl")]
+        path = self.path / "metrics.jsonl"
+        lines = path.read_bytes().splitlines(True) if path.is_file() else []
+        try:
+            # A line that was cut off ends without a newline.
+            history = [json.loads(line) for line in lines if line.endswith(b"\n")]
+            if [line["round"] for line in history] == list(range(1, len(history) + 1)):
+                return history
+        except (ValueError, LookupError, TypeError, RecursionError):
+            pass
+        raise DamagedFileError(f"{path} is damaged: it has not one line for each round")
 
     def write_round(self, round: Round, n_rounds: int) -> None:
-        """Add what a round left behind; the next line is only begun when this one is written."""
-        self._append("metrics.jsonl", round.metrics)
+        """Add what a round left behind."""
+        self._records.add_line("metrics", round.metrics)
         for name, value in round.records.items():
             if isinstance(value, CoalitionStructure):
                 line = {"round": round.number, "coalitions": [list(block) for block in value]}
-                self._append(f"{name}s.jsonl", line)
+                self._records.add_line(f"{name}s", line)
             elif isinstance(value, np.ndarray):
-                self._store(name, value, round.number, n_rounds)
+                self._records.add_row(name, value, round.number, n_rounds)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write where the run stands."""
-        save_checkpoint(self.path / "checkpoints", checkpoint)
+        marked = replace(checkpoint, marks=self._records.marks())
+        save_checkpoint(self.path / "checkpoints", marked)
 
-    def resume_from(self, device: torch.device) -> Checkpoint | None:
-        """Return where the run stands, and forget what was written of later rounds."""
-        checkpoint = load_checkpoint(self.path / "checkpoints", device)
-        done = checkpoint.round if checkpoint else 0
-        for file in self.path.glob("*.jsonl"):
-            kept = [line for line in self._lines(file.name) if json.loads(line)["round"] <= done]
-            write_whole(file, "".join(f"{line}\n" for line in kept).encode())
-        return checkpoint
+    def resume_from(self, config: RunConfig, device: torch.device) -> Checkpoint | None:
+        """Return where the run stands, and forget what was written of later rounds.
+
+        A damaged checkpoint is passed over, with a warning, for the one before.
+
+        Parameters
+        ----------
+        config
+            What the run is to do now; it must be what it did so far.
+        device
+            Where the state goes.
+        """
+        self.sweep()
+        (self.path / SUMS).unlink(missing_ok=True)
+        faults = []
+        for file in newest_first(self.path / "checkpoints"):
+            try:
+                checkpoint = load_checkpoint(file, device)
+                self._check_settings(checkpoint.settings, config)
+                self._records.return_to(checkpoint.marks)
+            except DamagedFileError as fault:
+                faults.append(str(fault))
+                continue
+            if faults:
+                warnings.warn(
+                    f"{faults[0]}; the run goes on from the checkpoint of round"
+                    f" {checkpoint.round} instead",
+                    DamagedFileWarning,
+                    stacklevel=3,
+                )
+            return checkpoint
+        if faults:
+            raise DamagedFileError(
+                f"{faults[0]}, and there is no sound checkpoint before it; begin again with"
+                f" `coalitions run {self.path}/config.toml --out {self.path} --force`"
+            )
+        (self.path / "metrics.jsonl").unlink(missing_ok=True)
+        return None
+
+    def check_finished(self, config: RunConfig) -> None:
+        """Refuse a finished run whose settings were changed since."""
+        for file in newest_first(self.path / "checkpoints"):
+            try:
+                settings = read_document(file)["settings"]
+            except DamagedFileError:  # nobody needs it any more
+                continue
+            self._check_settings(settings, config)
+            return
+
+    def sweep(self) -> None:
+        """Remove what a killed process left of files it was about to write."""
+        for folder in (self.path, self.path / "checkpoints", self.path / "models"):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if is_temporary(path):
+                    path.unlink(missing_ok=True)
+
+    def _check_settings(self, began_with: str, config: RunConfig) -> None:
+        began = RunConfig.of(tomllib.loads(began_with))
+        # The data may have moved; what decides the numbers may not have changed.
+        for key, was, now in differing_settings(replace(began, data_dir=config.data_dir), config):
+            path = self.path / "config.toml"
+            raise InvalidInputError(
+                f"{path} says {key} {spoken_setting(now)}, but the run began with"
+                f" {spoken_setting(was)}: the rest would not fit what is done; change it back, or"
+                f" begin a new run with `coalitions run {path} --out NEW`"
+            )
+
+    def _clear(self) -> None:
+        """Remove a run, its settings last: one that is removed by half can still be told to go."""
+        last = self.path / "config.toml"
+        there = [path for path in self.path.iterdir() if path.name != _LOCK]
+        try:
+            for path in sorted(there, key=lambda path: (path == last, path.name != "result.json")):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        except OSError as error:
+            raise InvalidInputError(f"cannot remove {error.filename}: {error.strerror}") from None
 
     def write_circumstances(
         self, clients: Sequence[Mapping[str, Any]], place: Mapping[str, Any]
@@ -168,7 +303,12 @@ class RunFolder:
     def write_result(self, result: dict[str, Any]) -> None:
         """Write what came out; the run is finished then."""
         text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2)
-        write_whole(self.path / "result.json", f"{text}\n".encode())
+        content = f"{text}\n".encode()
+        sums = self._sums | {name: file_digest(self.path / name) for name in self._records.names()}
+        sums["result.json"] = hashlib.sha256(content).hexdigest()
+        lines = [f"{digest}  {name}\n" for name, digest in sorted(sums.items())]
+        write_whole(self.path / SUMS, "".join(lines).encode())
+        write_whole(self.path / "result.json", content)
 
     def write_models(
         self, models: Sequence[Tensor | None], layout: Layout, about: Mapping[str, Any]
@@ -177,28 +317,35 @@ class RunFolder:
         from safetensors.torch import save
 
         folder = self.path / "models"
-        folder.mkdir(exist_ok=True)
+        with disk_trouble_named(folder):
+            folder.mkdir(exist_ok=True)
+        for client in range(len(models)):
+            model_path(folder, client).unlink(missing_ok=True)
+        rows = {id(row): row for row in models if row is not None}
+        require_room(folder, sum(row.numel() * row.element_size() for row in rows.values()))
         written: dict[int, Path] = {}
         for client, row in enumerate(models):
             path = model_path(folder, client)
-            path.unlink(missing_ok=True)
             if row is None:
                 continue
-            same = written.get(id(row))
-            if same is None:
+            same = written.setdefault(id(row), path)
+            name = path.relative_to(self.path).as_posix()
+            if same == path:
                 tensors = {name: view.cpu() for name, view in layout.views(row).items()}
                 # One entry, because the file format keeps several in no fixed order.
-                write_whole(path, save(tensors, metadata={"about": json.dumps(about)}))
-                written[id(row)] = path
+                content = save(tensors, metadata={"about": json.dumps(about)})
+                write_whole(path, content)
+                self._sums[name] = hashlib.sha256(content).hexdigest()
             else:
                 try:
                     os.link(same, path)
                 except OSError:  # a file system without links
-                    shutil.copyfile(same, path)
+                    write_whole(path, same.read_bytes())
+                self._sums[name] = self._sums[same.relative_to(self.path).as_posix()]
 
     def read_model(self, client: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors of a client's model, and what is said about it."""
-        from safetensors import safe_open
+        from safetensors import SafetensorError, safe_open
 
         path = model_path(self.path / "models", client)
         if not path.is_file():
@@ -207,33 +354,18 @@ class RunFolder:
                 f"{self.path} has no model of client {client}; "
                 + (f"it has clients 0 … {there - 1}" if there else "the run is not finished")
             )
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, json.loads(file.metadata()["about"])
+        check_sum(self.path, path.relative_to(self.path).as_posix(), read_sums(self.path))
+        try:
+            with safe_open(path, framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                return tensors, json.loads(file.metadata()["about"])
+        except (SafetensorError, LookupError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"{path} is damaged: {error}") from None
 
-    def _append(self, name: str, document: dict[str, Any]) -> None:
-        with (self.path / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
 
-    def _lines(self, name: str) -> list[str]:
-        """Return the complete lines of a file: a line that was cut off ends without a newline."""
-        path = self.path / name
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        return [line.rstrip("\n") for line in text.splitlines(True) if line.endswith("\n")]
-
-    def _store(self, name: str, value: np.ndarray[Any, Any], t: int, n_rounds: int) -> None:
-        path = self.path / f"{name}.npy"
-        if not path.is_file():
-            part = path.with_name(f".{path.name}.part")
-            array = np.lib.format.open_memmap(
-                part, mode="w+", dtype=np.float64, shape=(n_rounds, *value.shape)
-            )
-            array[:] = np.nan
-            array.flush()
-            part.replace(path)
-        array = np.load(path, mmap_mode="r+", allow_pickle=False)
-        array[t - 1] = value
-        array.flush()
+def is_bare(folder: Path) -> bool:
+    """Tell whether a folder has nothing, or only what a run leaves that was killed at once."""
+    return all(path.name == _LOCK or is_temporary(path) for path in folder.iterdir())
 
 
 def model_path(folder: Path, client: int) -> Path:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import DamagedFileError, InvalidInputError
+from learners.files import check_sum, read_sums
 
 
 @dataclass(frozen=True)
@@ -158,44 +162,73 @@ def _read(folder: Path) -> RunData:
     config_path = folder / "config.toml"
     if not config_path.is_file():
         raise InvalidInputError(f"{folder} is not a run's folder: it has no config.toml")
-    try:
+    with _damage_named(config_path):
         config = tomllib.loads(config_path.read_text(encoding="utf-8"))
-        history = _lines(folder / "metrics.jsonl")
-        result_path = folder / "result.json"
-        result = json.loads(result_path.read_text()) if result_path.is_file() else None
-        clients = _clients(folder / "clients.json")
-        environment_path = folder / "environment.json"
-        environment = json.loads(environment_path.read_text()) if environment_path.is_file() else {}
+        n_clients, name = int(config["clients"]), f"{config['algorithm']} (seed {config['seed']})"
+    sums = read_sums(folder) if (folder / "result.json").is_file() else {}
+    for listed in sums:
+        if not listed.startswith("models/"):
+            check_sum(folder, listed, sums)
+    history = _lines(folder / "metrics.jsonl")
+    result = _document(folder / "result.json")
+    environment = _document(folder / "environment.json") or {}
+    clients = _clients(folder / "clients.json")
+    with _damage_named(folder / "structures.jsonl"):
         structures = [
-            (int(line["round"]), _labels(line["coalitions"], int(config["clients"])))
+            (line["round"], _labels(line["coalitions"], n_clients))
             for line in _lines(folder / "structures.jsonl")
         ]
-        arrays = {path.stem: _matrices(path, len(history)) for path in sorted(folder.glob("*.npy"))}
-    except (KeyError, ValueError, TypeError) as error:
-        raise InvalidInputError(f"{folder}: a file of the run is damaged ({error})") from None
+    arrays = {path.stem: _matrices(path, len(history)) for path in sorted(folder.glob("*.npy"))}
     kept = {name: array for name, array in arrays.items() if array is not None}
-    name = f"{config['algorithm']} (seed {config['seed']})"
     return RunData(
         name, folder.name, config, history, result, clients, kept, structures, environment
     )
 
 
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Say which file is damaged if it cannot be read as what it should be."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    except (LookupError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise DamagedFileError(
+            f"{path.parent}: a file of the run is damaged: {path.name} ({error})"
+        ) from None
+
+
 def _lines(path: Path) -> list[dict[str, Any]]:
+    """Return the complete lines, one per round, of a file that may not be there."""
     if not path.is_file():
         return []
-    complete = (line for line in path.read_text(encoding="utf-8").splitlines(True))
-    return [json.loads(line) for line in complete if line.endswith("\n")]
+    with _damage_named(path):
+        complete = path.read_bytes().splitlines(True)
+        lines = [json.loads(line) for line in complete if line.endswith(b"\n")]
+        if all(isinstance(line["round"], int) for line in lines):
+            return lines
+        raise DamagedFileError(f"{path} is damaged (a line does not tell its round)")
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    with _damage_named(path):
+        return dict(json.loads(path.read_bytes()))
 
 
 def _clients(path: Path) -> Clients | None:
     if not path.is_file():
         return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    return Clients(
-        np.array([client["labels"] for client in document], np.int64),
-        [str(client["domain"]) for client in document],
-        [bool(client["poisoned"]) for client in document],
-    )
+    with _damage_named(path):
+        document = json.loads(path.read_bytes())
+        return Clients(
+            np.array([client["labels"] for client in document], np.int64),
+            [str(client["domain"]) for client in document],
+            [bool(client["poisoned"]) for client in document],
+        )
 
 
 def _labels(coalitions: Sequence[Sequence[int]], n_clients: int) -> NDArray[np.int64]:
@@ -206,7 +239,12 @@ def _labels(coalitions: Sequence[Sequence[int]], n_clients: int) -> NDArray[np.i
 
 
 def _matrices(path: Path, rounds: int) -> NDArray[np.float64] | None:
-    array = np.load(path, allow_pickle=False)
-    if array.ndim != 3 or array.shape[1] != array.shape[2]:
-        return None
-    return np.asarray(array[:rounds], np.float64)
+    with _damage_named(path), path.open("rb") as file:
+        npy.read_magic(file)
+        shape, _, kind = npy.read_array_header_1_0(file)
+        if kind != np.float64 or len(shape) != 3 or shape[1] != shape[2]:
+            return None
+        content = file.read()  # not np.load: it would allocate whatever a damaged header claims
+        if len(content) != 8 * prod(shape):
+            raise ValueError(f"it is not {' by '.join(map(str, shape))} numbers")
+        return np.frombuffer(content).reshape(shape)[:rounds]

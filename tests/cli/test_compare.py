@@ -151,7 +151,7 @@ def test_more_methods_seeds_and_workers_go_on_with_what_is_there(kept, typed):  
 def test_what_a_kill_leaves_before_the_settings_are_written_is_no_obstacle(kept, typed):  # noqa: F811
     begun = kept / "ditto-seed0"
     begun.mkdir()
-    (begun / ".config.toml.x1y2").touch()
+    (begun / ".config.toml.x1y2_3z4").touch()
     result = typed("compare", "--algorithms", "ditto", "--seeds", "0", *SHORT, "--out", "kept")
     assert result.returncode == 0, result.stderr
     (kept / "apfl-seed0").mkdir()
@@ -167,7 +167,7 @@ def test_a_damaged_run_is_said_to_be(kept, typed):  # noqa: F811
     (kept / "local-seed1" / "metrics.jsonl").write_text("")
     result = typed(*TWO, "--out", "kept")
     assert result.returncode == 2
-    assert "local-seed1: a file of the finished run is damaged" in result.stderr
+    assert "local-seed1/metrics.jsonl is damaged" in result.stderr
 
 
 def test_kept_runs_have_all_their_evaluations(kept):

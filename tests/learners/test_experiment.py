@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import learners
-from coalitions.errors import CoalitionError, InvalidInputError
+from coalitions.errors import DamagedFileError, DamagedFileWarning, InvalidInputError
 from coalitions.structure import CoalitionStructure
 from learners import load_model, resume, run
 from learners.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -56,6 +56,7 @@ def test_a_runs_folder_is_complete(tmp_path):
         "environment.json",
         "metrics.jsonl",
         "result.json",
+        "SHA256SUMS",
         "checkpoints",
         "models",
     }
@@ -63,7 +64,7 @@ def test_a_runs_folder_is_complete(tmp_path):
     assert document["communication"]["up"] == 2 * 3 * 55210  # 2 of 3 clients, 3 rounds
     assert document["epsilon"] is None
     assert document["mean_test_accuracy"] == result.mean_test_accuracy
-    assert len(list((tmp_path / "one" / "checkpoints").iterdir())) == 2
+    assert len(list((tmp_path / "one" / "checkpoints").iterdir())) == 4
     again = run(RunFolder.open(tmp_path / "one").config(), tmp_path / "two")
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
     assert without_times(again.document()) == without_times(result.document())
@@ -203,14 +204,21 @@ def test_a_finished_run_is_not_run_again(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["json", "safetensors"])
-def test_a_damaged_checkpoint_is_noticed(tmp_path, suffix):
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, suffix):
     run(SMALL, tmp_path / "run")
+    expected = outcome(tmp_path / "run")
     (tmp_path / "run" / "result.json").unlink()
-    (path,) = (tmp_path / "run" / "checkpoints").glob(f"*.{suffix}")
-    content = bytearray(path.read_bytes())
+    older, newest = sorted((tmp_path / "run" / "checkpoints").glob(f"*.{suffix}"))
+    content = bytearray(newest.read_bytes())
     content[-20] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(CoalitionError, match="damaged"):
+    newest.write_bytes(content)
+    with pytest.warns(DamagedFileWarning, match="damaged.*round 2 instead"):
+        resume(tmp_path / "run")
+    assert outcome(tmp_path / "run") == expected
+    (tmp_path / "run" / "result.json").unlink()
+    for file in (older, newest):
+        file.write_bytes(content)
+    with pytest.raises(DamagedFileError, match="--force"):
         resume(tmp_path / "run")
 
 
@@ -231,7 +239,7 @@ def test_a_checkpoint_comes_back_the_same(tmp_path):
     }
     memories = {4: {"model": torch.ones(2, 2), "alpha": 0.1}}
     save_checkpoint(tmp_path / "c", Checkpoint(7, state, memories, np.ones((1, 1, 4), int), 1.5))
-    back = load_checkpoint(tmp_path / "c", torch.device("cpu"))
+    back = load_checkpoint(tmp_path / "c" / "round-000007.json", torch.device("cpu"))
     assert (back.round, back.seconds) == (7, 1.5)
     assert list(back.state) == list(state)
     for name, value in state.items():
@@ -248,11 +256,11 @@ def test_what_would_not_come_back_the_same_is_refused(tmp_path, value):
 
 
 def test_records_become_files_of_one_format(tmp_path):
-    folder = RunFolder.create(tmp_path / "run", learners.RunConfig(rounds=3))
-    for t in (1, 2):
-        structure = CoalitionStructure([[0, 1], [2]] if t == 1 else [[0], [1], [2]])
-        records = {"relevance": np.full((2, 2), t), "structure": structure}
-        folder.write_round(Round(t, {}, {"round": t}, records), 3)
+    with RunFolder.create(tmp_path / "run", learners.RunConfig(rounds=3)) as folder:
+        for t in (1, 2):
+            structure = CoalitionStructure([[0, 1], [2]] if t == 1 else [[0], [1], [2]])
+            records = {"relevance": np.full((2, 2), t), "structure": structure}
+            folder.write_round(Round(t, {}, {"round": t}, records), 3)
     relevance = np.load(tmp_path / "run" / "relevance.npy")
     assert relevance.shape == (3, 2, 2)
     assert (relevance[1] == 2).all()
