@@ -352,7 +352,7 @@ class _Walk:
 
 
 def _entries(part: Part) -> tuple[IntVector, IntVector, IntVector]:
-    """Return how many pairs each inequality has, the pairs [k, 2] of one after the other, and signs.
+    """Return how many pairs each inequality has, and all of them [k, 2] with their signs.
 
     A pair with the centre has the coefficient 1 in the inequality, any other −1: that much of a
     multiplier is taken from its weight.

@@ -20,9 +20,17 @@ from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers._proof_demands import Links, Pairs
 from solvers._proof_tree import check_part, refuse_unless
-from solvers._proof_weights import NodePairs, between_nodes, gains, rounded, slack, trimmed
+from solvers._proof_weights import (
+    NodePairs,
+    between_nodes,
+    exact_sum,
+    gains,
+    rounded,
+    slack,
+    trimmed,
+)
 from solvers.certificate import LARGEST_UNIT, Certificate, Part
-from solvers.optimality import is_optimal, positive_weight
+from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class Verification:
         What no structure that meets the demands is worth more than; None without a certificate.
     optimal
         Whether that proves the structure; None if the bound was not checked.
+    positive_weight
+        All that can be gained: the scale on which value and bound are compared.
     must_link, cannot_link
         The demands: pairs of players that all structures under comparison have together, or apart.
     """
@@ -44,6 +54,7 @@ class Verification:
     value: float
     bound: float | None
     optimal: bool | None
+    positive_weight: float
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
 
@@ -90,30 +101,40 @@ that keep ann and bob apart, which is not demanded
     """
     n, names = graph.n_players, graph.labels
     demands = Links.of(n, must_link, cannot_link)
-    value, all_gains = _value(graph, structure)
+    value, most = _value(graph, structure)
     broken = demands.broken(structure.labels.tolist(), names)
     if broken is not None:
         raise InvalidInputError(f"the structure is refused: {broken}")
     if certificate is None:
-        return Verification(value, None, None, demands.must, demands.cannot)
+        return Verification(value, None, None, most, demands.must, demands.cannot)
     refuse_unless(
         certificate.n_players == n,
         f"it is for {_short(certificate.n_players)} players, the graph has {n}",
     )
     _check_demands(certificate, demands, names)
-    bound = _rounded_up(_bound(graph, structure, certificate, demands))
-    optimal = is_optimal(value, bound, all_gains)
-    return Verification(value, bound, optimal, demands.must, demands.cannot)
+    bound, gained = _bound(graph, structure, certificate, demands)
+    # Not by two floats: beside players who must be together at −1e16, 3 and 4 are one number.
+    gap = bound - exact_sum(_inside(graph, structure))
+    scale = min(most, float(gained))
+    optimal = gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(scale)
+    return Verification(value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot)
 
 
 def _value(graph: SynergyGraph, structure: CoalitionStructure) -> tuple[float, float]:
-    """Return what a structure is worth, and all that could be gained."""
+    """Return what a structure is worth, and the sum of all positive weights."""
     try:
         return graph.value(structure), positive_weight(graph)
     except OverflowError:
         raise InvalidInputError(
             "the weights of this graph add up to more than a float can hold; divide them"
         ) from None
+
+
+def _inside(graph: SynergyGraph, structure: CoalitionStructure) -> list[float]:
+    """Return the weights inside coalitions."""
+    labels, (i, j, weight) = structure.labels, graph.edges
+    inside: list[float] = weight[labels[i] == labels[j]].tolist()
+    return inside
 
 
 def _check_demands(certificate: Certificate, demands: Links, names: Sequence[str]) -> None:
@@ -136,8 +157,11 @@ def _check_demands(certificate: Certificate, demands: Links, names: Sequence[str
 
 def _bound(
     graph: SynergyGraph, structure: CoalitionStructure, certificate: Certificate, demands: Links
-) -> Fraction:
-    """Return what no structure is worth more than, after checking the proofs of all parts."""
+) -> tuple[Fraction, Fraction]:
+    """Return what no structure is worth more than, if all parts prove it, and what can be gained.
+
+    What players who must be together are worth is no gain, nor is what must not be.
+    """
     nodes, part_of = _all_nodes(certificate, demands)
     node_of = np.empty(graph.n_players, np.int64)
     for number, node in enumerate(nodes):
@@ -159,7 +183,7 @@ def _bound(
         own = pairs[first_pair[number] : first_pair[number + 1]]
         start, end = first_node[number], first_node[number + 1]
         bound += _part_bound(part, own, int(start), block[start:end], f"part {number}")
-    return bound
+    return bound, gains(pairs)
 
 
 def _all_nodes(certificate: Certificate, demands: Links) -> tuple[list[tuple[int, ...]], IntVector]:
@@ -183,7 +207,7 @@ def _part_bound(part: Part, pairs: NodePairs, first: int, block: IntVector, name
     """Return the bound of one part, whose nodes are numbered from `first` on."""
     unit = part.unit
     refuse_unless(
-        0 < unit and max(unit.numerator, unit.denominator) < LARGEST_UNIT,
+        unit > 0 and max(unit.numerator, unit.denominator) < LARGEST_UNIT,
         f"the unit of {name} is not positive, or none that floats can have",
     )
     one, two = pairs.one - first, pairs.two - first
