@@ -28,10 +28,10 @@ from coalitions.game import IntVector
 from solvers._proof_weights import SAFE, BoolVector, Whole
 from solvers.certificate import LONGEST_CUT, MOST_BITS, Branch, Part, Stage
 
-LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 1000
+LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 200
 """How often all pairs of a part may be looked at in any case, and how many pairs for each number in
-its proof. Our solver's proofs need a small part of it; without a limit a short file could ask
-for days."""
+its proof. Proofs of our solver need 1 to 650 looks, and 0.2 pairs for each number where they need
+more than a few; without a limit a short file could ask for days."""
 
 
 def check_part(part: Part, one: IntVector, two: IntVector, weights: Whole, name: str) -> None:
@@ -232,7 +232,7 @@ class _Walk:
         for i, j in merges:
             refuse_unless(
                 0 <= i < n and 0 <= j < n and i != j and groups[i] == i and groups[j] == j,
-                f"{self._name} merges nodes {i} and {j}, which are not there",
+                f"{self._name} merges nodes that are not there",
             )
             first, second = row(i), row(j)
             weight = int(first[j])
@@ -323,7 +323,8 @@ class _Walk:
         """Return Σy, the scale and the reduced weights of all pairs."""
         rows, values = stage.rows, stage.values
         refuse_unless(
-            0 <= stage.bits <= MOST_BITS, f"{self._name} has a stage with {stage.bits} bits"
+            0 <= stage.bits <= MOST_BITS,
+            f"{self._name} has a stage whose bits are not 0 to {MOST_BITS}",
         )
         refuse_unless(
             len(rows) == len(values)
