@@ -246,7 +246,10 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
         verdict = (
             f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
         )
-    console.print(f"\nvalue {solution.value:.10g}   {escape(verdict)}", soft_wrap=True)
+    console.print(
+        f"\nvalue {solution.value:.10g}   {escape(verdict)}",
+        soft_wrap=among is not None,  # a statement about names stays in one line
+    )
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")
 
 
