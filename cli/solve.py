@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli._demands import by_name, pairs_of, structures_in_words
 from cli._names import completion
 from cli._output import (
     Format,
@@ -18,7 +18,6 @@ from cli._output import (
     Symmetrise,
     Verbose,
     loudness,
-    players_by_name,
     print_json,
     stderr,
     stdout,
@@ -97,10 +96,11 @@ def solve_command(
 
         check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
+    sizes = {name: number for name, number in asked.items() if number is not None}
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     if certificate is not None:
-        sized = any(number is not None for number in (n_groups, min_size, max_size))
-        solver = _certifying(graph, solver, sized)
+        solver = _certifying(graph, solver, bool(sizes))
         if solver == "branch-and-cut":  # no short cuts that a certificate cannot hold
             options["certify"] = True
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
@@ -112,16 +112,14 @@ def solve_command(
             warm_start=None if warm_start is None else read_structure(warm_start, graph),
             seed=seed,
             threads=threads,
-            must_link=_pairs(must_link, graph, "--must-link"),
-            cannot_link=_pairs(cannot_link, graph, "--cannot-link"),
-            n_groups=n_groups,
-            min_size=min_size,
-            max_size=max_size,
+            must_link=pairs_of(must_link, graph.labels, "--must-link"),
+            cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
             progress=line.update,
+            **sizes,
             **options,
         )
     line.end(solution)
-    document = solution_document(graph, solution)
+    document = solution_document(graph, solution, sizes)
     if certificate is not None:
         if solution.certificate is None:
             raise InvalidInputError(
@@ -135,7 +133,7 @@ def solve_command(
     if json_output:
         print_json(document)
     else:
-        _print_solution(graph, solution)
+        _print_solution(graph, solution, sizes)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
@@ -151,9 +149,12 @@ def _certifying(graph: SynergyGraph, solver: str, sized: bool) -> str:
     return name
 
 
-def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]:
-    """Return the JSON document of a solution, its players by name."""
+def solution_document(
+    graph: SynergyGraph, solution: Solution, sizes: dict[str, int]
+) -> dict[str, Any]:
+    """Return the JSON document of a solution and of what was demanded, its players by name."""
     names = graph.labels
+    links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
     return {
         "coalitions": [[names[player] for player in block] for block in solution.structure],
         "value": solution.value,
@@ -163,18 +164,9 @@ def solution_document(graph: SynergyGraph, solution: Solution) -> dict[str, Any]
         "seconds": solution.seconds,
         "solver": solution.solver,
         "players": graph.n_players,
+        **{name: by_name(pairs, names) for name, pairs in links.items() if pairs},
+        **sizes,
     }
-
-
-def _pairs(groups: list[str] | None, graph: SynergyGraph, option: str) -> list[tuple[int, int]]:
-    """Return all pairs of players in each comma-separated group of names."""
-    pairs: list[tuple[int, int]] = []
-    for group in groups or ():
-        names = [name.strip() for name in group.split(",")]
-        if len(names) < 2:
-            raise InvalidInputError(f"{option} takes two names, as in a,b; it got {group!r}")
-        pairs += itertools.combinations(players_by_name(names, graph.labels, option), 2)
-    return pairs
 
 
 class _ProgressLine:
@@ -226,7 +218,7 @@ class _ProgressLine:
         self._console.print(line, soft_wrap=True, markup=False)
 
 
-def _print_solution(graph: SynergyGraph, solution: Solution) -> None:
+def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, int]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -244,12 +236,20 @@ def _print_solution(graph: SynergyGraph, solution: Solution) -> None:
             table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
             break
     console.print(table)
-    verdict = (
-        "optimal: no structure is worth more"
-        if solution.optimal
-        else f"not proven: at most {solution.bound:.10g} is possible, gap {solution.gap:.3%}"
+    among = structures_in_words(graph.labels, solution.must_link, solution.cannot_link, **sizes)
+    if solution.optimal:
+        verdict = (
+            "optimal: no structure is worth more" if among is None else f"optimal among {among}"
+        )
+    else:
+        limit = "" if among is None else f" among {among}"
+        verdict = (
+            f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
+        )
+    console.print(
+        f"\nvalue {solution.value:.10g}   {escape(verdict)}",
+        soft_wrap=among is not None,  # a statement about names stays in one line
     )
-    console.print(f"\nvalue {solution.value:.10g}   {verdict}")
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")
 
 

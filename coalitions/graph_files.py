@@ -317,6 +317,14 @@ def load_json(content: bytes, where: str) -> Any:  # noqa: ANN401 (whatever the 
         raise InvalidInputError(
             f"{where}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
         ) from None
+    except RecursionError:
+        raise InvalidInputError(f"{where}: is nested too deeply to be read as JSON") from None
+    except InvalidInputError:
+        raise
+    except ValueError:  # the one limit of Python's numbers
+        raise InvalidInputError(
+            f"{where}: has a whole number of more than 4300 digits; no number here needs them"
+        ) from None
 
 
 def _json_edges(

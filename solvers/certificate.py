@@ -7,7 +7,9 @@ from the graph and works out everything else again.
 
 from __future__ import annotations
 
+import itertools
 import json
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -19,10 +21,19 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
-from coalitions.graph_files import atomic_write
+from coalitions.graph_files import atomic_write, load_json
 
 FORMAT = "coalition-certificate"
 VERSION = 1
+
+LONGEST_CUT = 16
+"""Most nodes in a cut: what is checked grows with the square of it."""
+
+MOST_BITS = 64
+"""Most bits that a stage may add to the integer weights."""
+
+LARGEST_UNIT = 1 << 1200
+"""Numerator and denominator of a unit are below this: no grid of floats is coarser or finer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +83,15 @@ class Part:
     bound
         No structure has an integer value above this.
     merges
-        Pairs of nodes that some best structure has together, each by the rule that
-        `solvers.reductions` states, in the order in which they were merged.
+        Pairs of nodes that some best structure has together, each by a rule that the verifier
+        knows, in the order in which they were merged; the second is part of the first from then on.
     triangles
         Triangle inequalities [t, 3]: the centre, then the two other nodes.
     cuts
-        2-partition inequalities [k, width]: the centre, the other nodes, then −1.
+        2-partition inequalities [k, width]: the centre, the other nodes, then −1. There are at most
+        `LONGEST_CUT` nodes in each.
     tree
-        Branches, the root first, each before its cases.
+        Branches, the root first, each before its cases. Each but the root is a case of exactly one.
     """
 
     nodes: tuple[tuple[int, ...], ...]
@@ -150,25 +162,15 @@ class Certificate:
             raise InvalidInputError(f"this is not a certificate: it has no format {FORMAT!r}")
         if document.get("version") != VERSION:
             raise InvalidInputError(
-                f"the certificate has version {document.get('version')!r}; this program reads"
-                f" version {VERSION}"
+                f"the certificate has version {reprlib.repr(document.get('version'))}; this program"
+                f" reads version {VERSION}"
             )
-        try:
-            return cls(
-                _whole(document["players"]),
-                tuple(_part_from_json(part) for part in document["parts"]),
-                tuple(_pair(pair) for pair in document["must_link"]),
-                tuple(_pair(pair) for pair in document["cannot_link"]),
-            )
-        except (
-            AttributeError,
-            KeyError,
-            OverflowError,
-            TypeError,
-            ValueError,
-            ZeroDivisionError,
-        ) as error:
-            raise InvalidInputError(f"the certificate is damaged: {error!r}") from None
+        return cls(
+            _whole(_entry(document, "players"), "players"),
+            tuple(_part_from_json(part) for part in _list(document, "parts")),
+            _pairs(document, "must_link"),
+            _pairs(document, "cannot_link"),
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the certificate to a JSON file."""
@@ -179,12 +181,12 @@ class Certificate:
     def read(cls, path: str | Path) -> Certificate:
         """Read a certificate from a JSON file."""
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = Path(path).read_bytes()
         except OSError as error:
-            raise InvalidInputError(f"cannot read the certificate {path}: {error}") from None
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InvalidInputError(f"the certificate {path} is not JSON: {error}") from None
-        return cls.from_json(document)
+            raise InvalidInputError(
+                f"cannot read the certificate {path}: {error.strerror or error}"
+            ) from None
+        return cls.from_json(load_json(content, f"certificate {path}"))
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
@@ -225,56 +227,99 @@ def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
     return document
 
 
-def _part_from_json(document: dict[str, Any]) -> Part:
-    numerator, denominator = document["unit"]
+# Whatever a file holds is checked below, before anything is made of it.
+
+
+def _part_from_json(document: Any) -> Part:  # noqa: ANN401
+    numerator, denominator = _wholes(_entry(document, "unit"), "unit", 2)
+    if not (abs(numerator) < LARGEST_UNIT and 0 < denominator < LARGEST_UNIT):
+        raise _damaged("'unit' is no fraction that a grid of floats can have")
+    triangles = _list(document, "triangles")
+    corners = list(itertools.chain.from_iterable(_wholes(row, "triangles", 3) for row in triangles))
     return Part(
-        nodes=tuple(_wholes(node) for node in document["nodes"]),
-        unit=Fraction(_whole(numerator), _whole(denominator)),
-        value=_whole(document["value"]),
-        bound=_whole(document["bound"]),
-        merges=tuple(_pair(pair) for pair in document["merges"]),
-        triangles=_rectangle(document["triangles"]),
-        cuts=_rectangle(document["cuts"]),
-        tree=tuple(_branch_from_json(branch) for branch in document["tree"]),
+        nodes=tuple(_wholes(node, "nodes") for node in _list(document, "nodes")),
+        unit=Fraction(numerator, denominator),
+        value=_whole(_entry(document, "value"), "value"),
+        bound=_whole(_entry(document, "bound"), "bound"),
+        merges=_pairs(document, "merges"),
+        triangles=_vector(corners, "triangles").reshape(-1, 3),
+        cuts=_cuts(_list(document, "cuts")),
+        tree=tuple(_branch_from_json(branch) for branch in _list(document, "tree")),
     )
 
 
-def _branch_from_json(document: dict[str, Any]) -> Branch:
-    stages = tuple(
-        Stage(_whole(stage["bits"]), _vector(stage["rows"]), _vector(stage["values"]))
-        for stage in document["stages"]
-    )
+def _branch_from_json(document: Any) -> Branch:  # noqa: ANN401
+    stages = tuple(_stage_from_json(stage) for stage in _list(document, "stages"))
     if "pair" not in document:
         return Branch(stages)
+    i, j = _wholes(document["pair"], "pair", 2)
     return Branch(
-        stages, _pair(document["pair"]), _whole(document["together"]), _whole(document["apart"])
+        stages,
+        (i, j),
+        _whole(_entry(document, "together"), "together"),
+        _whole(_entry(document, "apart"), "apart"),
     )
 
 
-def _whole(number: Any) -> int:  # noqa: ANN401 (whatever a file holds)
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{number!r} is not a whole number")
+def _stage_from_json(document: Any) -> Stage:  # noqa: ANN401
+    return Stage(
+        _whole(_entry(document, "bits"), "bits"),
+        _vector(_entry(document, "rows"), "rows"),
+        _vector(_entry(document, "values"), "values"),
+    )
+
+
+def _damaged(complaint: str) -> InvalidInputError:
+    return InvalidInputError(f"the certificate is damaged: {complaint}")
+
+
+def _entry(document: Any, name: str) -> Any:  # noqa: ANN401
+    if not isinstance(document, dict) or name not in document:
+        raise _damaged(f"where {name!r} should be is {reprlib.repr(document)}")
+    return document[name]
+
+
+def _list(document: Any, name: str) -> list[Any]:  # noqa: ANN401
+    entry = _entry(document, name)
+    if not isinstance(entry, list):
+        raise _damaged(f"{name!r} is {reprlib.repr(entry)}, not a list")
+    return entry
+
+
+def _whole(number: Any, name: str) -> int:  # noqa: ANN401
+    if type(number) is not int:
+        raise _damaged(f"{name!r} is {reprlib.repr(number)}, not a whole number")
     return number
 
 
-def _wholes(numbers: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(_whole(number) for number in numbers)
+def _wholes(numbers: Any, name: str, length: int | None = None) -> tuple[int, ...]:  # noqa: ANN401
+    if not isinstance(numbers, list) or not {int}.issuperset(map(type, numbers)):
+        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not a list of whole numbers")
+    if length is not None and len(numbers) != length:
+        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not {length} numbers")
+    return tuple(numbers)
 
 
-def _vector(numbers: Any) -> IntVector:  # noqa: ANN401 (whatever a file holds)
-    vector = np.array(_wholes(numbers), object)
-    if len(vector) and max(abs(vector)) >= 1 << 62:
-        raise ValueError("a multiplier is too large")
-    return vector.astype(np.int64)
+def _pairs(document: Any, name: str) -> tuple[tuple[int, int], ...]:  # noqa: ANN401
+    pairs = [_wholes(pair, name, 2) for pair in _list(document, name)]
+    return tuple((i, j) for i, j in pairs)
 
 
-def _rectangle(rows: Any) -> NDArray[np.int64]:  # noqa: ANN401 (whatever a file holds)
-    """Return rows of different lengths as a matrix, filled up with −1."""
-    width = max(map(len, rows), default=3)
-    filled = [[*_wholes(row), *[-1] * (width - len(row))] for row in rows]
-    return np.array(filled, np.int64).reshape(-1, width)
+def _vector(numbers: Any, name: str) -> IntVector:  # noqa: ANN401
+    whole = _wholes(numbers, name)
+    if any(abs(number) >= 1 << 62 for number in whole):
+        raise _damaged(f"{name!r} holds a number of more than 62 bits")
+    return np.array(whole, np.int64)
 
 
-def _pair(numbers: Sequence[Any]) -> tuple[int, int]:
-    first, second = _wholes(numbers)
-    return first, second
+def _cuts(rows: list[Any]) -> NDArray[np.int32]:
+    """Return cuts of different lengths as a matrix, filled up with −1."""
+    lengths = [len(_wholes(row, "cuts")) for row in rows]
+    if not all(2 <= length <= LONGEST_CUT for length in lengths):
+        raise _damaged(f"a cut has not 2 to {LONGEST_CUT} nodes")
+    nodes = _vector(list(itertools.chain.from_iterable(rows)), "cuts")
+    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < 1 << 31:
+        raise _damaged("a cut names a node that is not there")
+    matrix = np.full((len(rows), max(lengths, default=3)), -1, np.int32)
+    matrix[np.arange(matrix.shape[1]) < np.array(lengths, np.int64)[:, None]] = nodes
+    return matrix

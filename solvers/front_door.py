@@ -142,6 +142,8 @@ def solve(
         solver=name,
         stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
         prove=answer.prove,
+        must_link=problem.must_link,
+        cannot_link=problem.cannot_link,
     )
 
 

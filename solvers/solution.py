@@ -36,6 +36,8 @@ class Solution:
         What the method counted: nodes, rows, iterations …
     prove
         Makes the certificate, if the method has one.
+    must_link, cannot_link
+        Pairs of players that all structures under comparison have together, or apart.
     """
 
     structure: CoalitionStructure
@@ -46,6 +48,8 @@ class Solution:
     solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
     prove: Callable[[], Certificate | None] | None = field(default=None, repr=False, compare=False)
+    must_link: tuple[tuple[int, int], ...] = ()
+    cannot_link: tuple[tuple[int, int], ...] = ()
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:

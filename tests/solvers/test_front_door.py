@@ -181,7 +181,8 @@ def test_certificates_survive_links_components_and_scaling(data):
         return
     assert solution.certificate is not None
     back = Certificate.from_json(json.loads(json.dumps(solution.certificate.to_json())))
-    checked = verify(graph, solution.structure, back)
+    demands = {"must_link": must, "cannot_link": cannot}
+    checked = verify(graph, solution.structure, back, **demands)
     assert checked.optimal
     assert checked.value == solution.value
     reference = solve(graph, "brute-force", must_link=must, cannot_link=cannot)
@@ -190,7 +191,7 @@ def test_certificates_survive_links_components_and_scaling(data):
     alone = CoalitionStructure.singletons(graph.n_players)
     if must or graph.value(solution.structure) > 1e-8 * max(1.0, np.abs(graph.matrix).sum()):
         with pytest.raises(InvalidInputError, match="refused"):
-            verify(graph, alone, back)
+            verify(graph, alone, back, **demands)
 
 
 def test_only_branch_and_cut_gives_a_certificate():

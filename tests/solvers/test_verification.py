@@ -239,7 +239,7 @@ def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="cannot read"):
         Certificate.read(tmp_path / "missing.json")
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(InvalidInputError, match="not JSON"):
+    with pytest.raises(InvalidInputError, match="not valid JSON"):
         Certificate.read(tmp_path / "broken.json")
 
 
@@ -303,7 +303,13 @@ def test_components_and_demands_are_part_of_the_proof(rng):
             matrix, solver="branch-and-cut", must_link=pairs[:1], cannot_link=pairs[1:]
         )
         graph = SynergyGraph(matrix)
-        checked = verify(graph, solution.structure, solution.certificate)
+        checked = verify(
+            graph,
+            solution.structure,
+            solution.certificate,
+            must_link=pairs[:1],
+            cannot_link=pairs[1:],
+        )
         assert checked.optimal
         assert checked.bound == pytest.approx(solution.bound)
         reference = solve(matrix, solver="brute-force", must_link=pairs[:1], cannot_link=pairs[1:])
@@ -315,10 +321,12 @@ def test_a_proof_for_a_demand_does_not_prove_more():
     matrix = [[0, 5, 0], [5, 0, 3], [0, 3, 0]]
     demanded = solve(matrix, solver="branch-and-cut", cannot_link=[(0, 1)])
     document = demanded.certificate.to_json()
-    assert verify(SynergyGraph(matrix), demanded.structure, demanded.certificate).bound == 3.0
+    graph = SynergyGraph(matrix)
+    checked = verify(graph, demanded.structure, demanded.certificate, cannot_link=[(0, 1)])
+    assert checked.bound == 3.0
     document["cannot_link"] = []
     with pytest.raises(InvalidInputError, match="certificate is refused"):
-        verify(SynergyGraph(matrix), demanded.structure, Certificate.from_json(document))
+        verify(graph, demanded.structure, Certificate.from_json(document))
 
 
 def test_placed_moves_nodes_to_their_players():
