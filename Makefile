@@ -1,5 +1,6 @@
-# Two commands: `make demo` shows the main job, `make test` checks everything.
-# Both start from a bare machine (Python 3.11+, make, a C compiler) and can be repeated.
+# Three commands: `make demo` shows the main job, `make test` checks everything, and `make soak` goes on
+# checking what must never be wrong for an hour or two (docs/reliability.md).
+# All start from a bare machine (Python 3.11+, make, a C compiler) and can be repeated.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -7,7 +8,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PACKAGES := coalitions solvers learners cli
 
-.PHONY: demo test check install format clean
+.PHONY: demo test soak check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them.
 install: $(STAMP)
@@ -32,6 +33,10 @@ check: $(STAMP)
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto
+
+# Counts are printed at the end. COALITIONS_SOAK=0.1 makes a tenth of it; -k 0-500 picks a part.
+soak: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/reliability -v -s
 
 format: $(STAMP)
 	$(BIN)/ruff format .
