@@ -65,17 +65,20 @@ def left_out(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     [{'client': 4, 'rounds': 1, 'reason': 'model is missing', 'quarantined': None}]
     """
     found: dict[int, dict[str, Any]] = {}
+
+    def entry(client: str) -> dict[str, Any]:
+        new = {"client": int(client), "rounds": 0, "reason": "", "quarantined": None}
+        return found.setdefault(int(client), new)
+
     for line in history:
-        told = [(line.get("refused", {}), 1), (line.get("quarantined", {}), 0)]
-        for client, reason, n in ((int(c), why, n) for each, n in told for c, why in each.items()):
-            entry = found.setdefault(
-                client, {"client": client, "rounds": 0, "reason": reason, "quarantined": None}
-            )
-            entry["rounds"] += n
-            entry["reason"] = reason
-            if n == 0 and entry["quarantined"] is None:
-                # Refused in this round still, if that is what made it the last one.
-                entry["quarantined"] = line["round"] + (str(client) in line.get("refused", {}))
+        for client, reason in line.get("refused", {}).items():
+            entry(client)["rounds"] += 1
+            entry(client)["reason"] = reason
+        for client, reason in line.get("quarantined", {}).items():
+            entry(client)["reason"] = reason
+            if entry(client)["quarantined"] is None:
+                # Three strikes count from the next round on; who did not register was never asked.
+                entry(client)["quarantined"] = line["round"] + (client in line["strikes"])
     return [found[client] for client in sorted(found)]
 
 
