@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError, NoSolutionError
-from learners.algorithm import ALGORITHMS
+from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.config import RunConfig
 from learners.engines.engine import Replies
 from learners.experiment import resume, run
@@ -278,3 +278,29 @@ def test_the_whole_matrix_on_digits(name, monkeypatch):
             assert entry["client"] == 3, behaviour
             assert entry["quarantined"] in ({1, 4} if watching else {4}), behaviour
             assert len(result.history) == 4
+
+
+AVERAGING = [name for name in NAMES if build_algorithm(name, {}).averages]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", AVERAGING)
+def test_a_robust_rule_keeps_the_honest_within_two_points(name, monkeypatch):
+    """One of ten turns its models round, which no gate can see; the mean of five seeds."""
+    lost = []
+    for seed in range(5):
+        config = {
+            "algorithm": name, "aggregation": "multi-krum", "partition": "iid", "seed": seed,
+            "rounds": 8, "evaluate_every": 8, "train_size": 60, "workers": 1,
+        }  # fmt: skip
+        absent(monkeypatch, (ATTACKER,))
+        without = honest_mean(run(config))
+        hostile(monkeypatch, {ATTACKER: flipped(1.0)})
+        lost.append(without - honest_mean(run(config)))
+    assert np.mean(lost) <= 0.02
+
+
+def honest_mean(result):
+    scores = result.per_client_test_accuracy
+    return float(np.mean([score for c, score in enumerate(scores) if c != ATTACKER]))
