@@ -26,6 +26,8 @@ class RoundProgress:
         self._n_rounds = config.rounds
         self._console = stderr()
         self._verbose = verbose
+        self._quiet = quiet
+        self._named: set[tuple[str, str]] = set()
         self._bar: Any = None
         if verbose:
             self._say(_what_begins(config))
@@ -52,6 +54,8 @@ class RoundProgress:
         """Show where the run is."""
         if self._verbose:
             self._say(f"round {round.number}/{self._n_rounds}  {_details(round.metrics)}")
+        if not self._quiet:
+            self._name_left_out(round)
         if self._bar is None:
             return
         if not self._bar.tasks:  # begun after the workers were forked: the bar has a thread
@@ -60,6 +64,15 @@ class RoundProgress:
         self._bar.update(
             self._bar.tasks[0].id, completed=round.number, description=_scores(round.metrics)
         )
+
+    def _name_left_out(self, round: Round) -> None:
+        """Say who is left out: when it happens first, and when a client is not asked any more."""
+        verbs = {"refused": "left out", "quarantined": "not asked any more"}
+        for kind, words in verbs.items():
+            for client, why in round.metrics[kind].items():
+                if (kind, client) not in self._named:
+                    self._named.add((kind, client))
+                    self._say(f"round {round.number}: client {client} is {words}: {why}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False)
@@ -91,7 +104,7 @@ def _details(metrics: dict[str, Any]) -> str:
         )
     if metrics["epsilon"] is not None:
         words.append(f"epsilon {metrics['epsilon']:.4g}")
-    words += [f"client {client} refused: {why}" for client, why in metrics["refused"].items()]
+    words += [f"client {client} left out: {why}" for client, why in metrics["refused"].items()]
     words.append(f"{metrics['seconds']:.3f} s")
     return "  ".join(words)
 

@@ -78,7 +78,7 @@ def show(result: Result, json_output: bool) -> None:
         return
     console = stdout()
     for key, value in _summary(document).items():
-        console.print(f"{key:<22}{value}", soft_wrap=True)
+        console.print(f"{key:<22}{value}", soft_wrap=True, markup=False)
 
 
 def show_forecast(forecast: Forecast, json_output: bool) -> None:
@@ -92,19 +92,28 @@ def show_forecast(forecast: Forecast, json_output: bool) -> None:
 
 
 def _summary(document: Mapping[str, Any]) -> dict[str, str]:
-    accuracies = [each for each in document["per_client_test_accuracy"] if each is not None]
+    accuracies = document["per_client_test_accuracy"]
     traffic = document["communication"]
     return {
         "algorithm": document["algorithm"],
         "data set": f"{document['dataset']}, {document['clients']} clients",
         "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
         "worst client": f"{document['worst_client_accuracy']:.4f}",
-        "each client": " ".join(f"{each:.3f}" for each in accuracies),
+        "each client": " ".join("-" if each is None else f"{each:.3f}" for each in accuracies),
+        **_left_out(document),
         "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
         **_privacy(document),
         "time": f"{document['seconds']:.1f} s for {document['rounds']} rounds",
         "folder": str(document["out"]),
     }
+
+
+def _left_out(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return who was left out, and why: never only with --verbose."""
+    from learners.left_out import sentence
+
+    told = [sentence(each, document["rounds"]) for each in document["left_out"]]
+    return {"left out": ("\n" + " " * 22).join(told)} if told else {}
 
 
 def _privacy(document: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
 from learners.config import RunConfig
 from learners.data.clients import FederatedData, Split
+from learners.forms import finite
 from learners.privacy import Privacy, released
 from learners.seeding import stream
 from learners.task import Message, Task
@@ -204,7 +204,7 @@ def answer(
             f"task {task.name!r} replies with {sorted(undeclared)[0]!r}, which it did not declare"
         )
     for name, value in (*reply.items(), *host.memory.items()):
-        if not _finite(value):
+        if not finite(value):
             if site.privacy is not None and not task.watches:
                 raise NoSolutionError(
                     f"round {round}: {name} of client {client} is not finite, and in a private run"
@@ -216,14 +216,6 @@ def answer(
         reply = released(site.privacy, task, host, message, reply)
     changed = host.memory if _changed(host.memory, memory) else None
     return Answer(reply, changed)
-
-
-def _finite(value: object) -> bool:
-    if isinstance(value, Tensor):
-        return not value.is_floating_point() or bool(torch.isfinite(value).all())
-    if isinstance(value, (float, np.ndarray)):
-        return bool(np.isfinite(value).all()) if np.asarray(value).dtype.kind == "f" else True
-    return True
 
 
 def _changed(now: Message, before: Message) -> bool:

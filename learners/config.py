@@ -41,6 +41,9 @@ class RunConfig:
     aggregation
         How the server combines models: mean, median, geometric-median, or trimmed-mean, krum,
         multi-krum, which take the share of liars after a colon (0.2 if it is not given).
+    norm_limit
+        A reply whose model has a norm more than so many times the median of the round's replies is
+        left out.
     rounds
         Number of rounds.
     participation
@@ -105,6 +108,7 @@ class RunConfig:
 
     algorithm: str = _method("fedavg", names="algorithms", changes="models")
     aggregation: str = _method("mean", names="aggregations", changes="models")
+    norm_limit: float = _method(10.0, least=1, changes="models")
     rounds: int = _method(20, least=1, changes="rounds")
     participation: float = _method(1.0, above=0, most=1, changes="participants")
     dataset: str = _data("digits", names="datasets", changes="data")

@@ -22,10 +22,11 @@ from learners.data.dataset import DATASETS
 from learners.engines.local import local_engine, n_workers, one_thread
 from learners.federation import Federation, Round
 from learners.folder import RunFolder, load_into
+from learners.left_out import left_out
 from learners.models import MODELS, build_model
 from learners.parameters import Layout
 from learners.privacy import privacy_of
-from learners.tasks import deploy, describe
+from learners.tasks import deploy
 from learners.workspace import Workspace
 
 OnRound = Callable[[Round], None]
@@ -116,6 +117,7 @@ class Result:
             "communication": dict(self.communication),
             "epsilon": self.epsilon,
             "privacy": None if self.privacy is None else dict(self.privacy),
+            "left_out": left_out(self.history),
             "seconds": self.seconds,
             "out": None if self.out is None else str(self.out),
         }
@@ -254,7 +256,7 @@ def prepare(config: RunConfig) -> Prepared:
     _import_plugins(config)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
-    aggregation(config.aggregation)  # an unknown name is said before any work is done
+    aggregation(config.aggregation).check(config.participants)  # said before any work is done
     if config.model != "auto":
         MODELS[config.model]
     algorithm = algorithm_of(config)
@@ -303,19 +305,20 @@ def _carry_out(
                 config, prepared.algorithm, engine, prepared.layout, site.initial, site.privacy
             )
             if folder is not None:
-                told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
                 place = {
                     "device": str(site.workspace.device),
                     "engine": config.engine,
                     "workers": n_workers(site, config.workers),
                 }
-                folder.write_circumstances(list(told.values()), place)
+                folder.write_circumstances(federation.said_at_the_start(), place)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)
                 federation.ledger.counts[:] = checkpoint.traffic
                 seconds, state, done = checkpoint.seconds, checkpoint.state, checkpoint.round
             history = folder.history() if folder else []
+            if history:
+                federation.recall(history[-1])
             for round in federation.rounds(state, after=done):
                 state = round.state
                 seconds += round.metrics["seconds"]

@@ -16,14 +16,21 @@ from coalitions.structure import CoalitionStructure
 from learners.aggregation import aggregation
 from learners.algorithm import Algorithm, State
 from learners.config import RunConfig
-from learners.engines.engine import Engine
+from learners.engines.engine import Engine, Replies
+from learners.forms import Asked
+from learners.left_out import Conduct
 from learners.parameters import Layout
 from learners.participation import present_in
 from learners.privacy import Privacy
+from learners.replies import faults
 from learners.seeding import seed_of, stream
 from learners.task import Message, Task
 from learners.tasks import describe, evaluate
 from learners.traffic import Ledger
+
+
+class NobodyAnsweredError(NoSolutionError):
+    """Of all that were asked, no client gave an answer that can be used."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,9 @@ class Federation:
     round
         Number of the current round; 0 before the first.
     present
-        Clients that take part in the current round, in order.
+        Clients that take part in the current round, in order, without those in quarantine.
+    conduct
+        Whose replies were refused so far, and who is not asked any more.
     """
 
     def __init__(
@@ -94,11 +103,14 @@ class Federation:
         self.ledger = Ledger(config.rounds, config.clients)
         self._engine = engine
         algorithm.check(config, layout)
-        self._aggregate = aggregation(config.aggregation)
+        self._rule = aggregation(config.aggregation)
+        self._rule.check(config.participants)
+        self.conduct = Conduct()
         self._refused: dict[int, str] = {}
+        self._bad: dict[int, str] = {}
         self._losses: dict[int, float] = {}
         self._records: dict[str, Any] = {}
-        self._honest: tuple[int, ...] | None = None
+        self._registered: dict[int, Message] | None = None
         self._method_at_work = False
 
     def ask(
@@ -106,9 +118,10 @@ class Federation:
     ) -> dict[int, Message]:
         """Have clients do a task; return the replies by client, in order.
 
-        This is the only way between server and clients. Traffic is counted here. A client whose
-        answer is refused (it is not finite) is missing from the replies and named in the round's
-        metrics; if all are, there is nothing to go on with.
+        This is the only way between server and clients. Traffic is counted here, and replies are
+        checked (`learners.replies`): nobody is believed. A client whose answer is refused, by its
+        own gate or here, is missing from the replies and named in the round's metrics; if all
+        are, there is nothing to go on with.
 
         Parameters
         ----------
@@ -127,25 +140,60 @@ class Federation:
             )
         self._check_declared(task)
         answers = self._engine.ask(task, messages, self.round)
-        if answers.refused and not answers.replies:
-            client, reason = next(iter(answers.refused.items()))
-            raise NoSolutionError(
+        refused = answers.refused | self._faults(task, messages, answers)
+        replies = {c: answers.replies[c] for c in sorted(messages) if c not in refused}
+        self._refused |= refused
+        if not measuring:
+            self._bad |= refused
+        if messages and not replies:
+            client, reason = next(iter(refused.items()))
+            raise NobodyAnsweredError(
                 f"round {self.round}: no client gave a usable answer to {task.name!r} (client"
                 f" {client}: {reason}); a smaller lr may keep training finite"
             )
-        self._refused |= answers.refused
         if not measuring:
             for client, message in messages.items():
                 self.ledger.sent_down(self.round, client, message)
-            for client, reply in answers.replies.items():
+            for client, reply in replies.items():
                 self.ledger.sent_up(self.round, client, reply)
                 if "train_loss" in reply:
                     self._losses[client] = reply["train_loss"]
-        return answers.replies
+        return replies
 
     def combine(self, models: Tensor, weights: Tensor) -> Tensor:
-        """Return one model of many [n, P], by the run's aggregation."""
-        return self._aggregate(models, weights)
+        """Return one model of many [n, P], by the run's aggregation.
+
+        Where there are too few for its rule, which only happens if clients are left out or if a
+        method combines in groups, the rule does what `learners.aggregation` says, and the round's
+        metrics count it as `too_few_to_protect`.
+        """
+        if not self._rule.holds(len(models)):
+            self._records["too_few_to_protect"] = self._records.get("too_few_to_protect", 0) + 1
+        return self._rule(models, weights)
+
+    @property
+    def registered(self) -> dict[int, Message]:
+        """What clients said at the start that they have; who gave no sound answer is missing.
+
+        Such a client is not asked for anything else.
+        """
+        if self._registered is None:
+            before = dict(self._refused)
+            self._registered = self.ask(describe, {c: {} for c in self.clients}, measuring=True)
+            for client in self.clients:
+                if client not in self._registered:
+                    reason = f"it did not register: {self._refused[client]}"
+                    self.conduct.quarantined[client] = reason
+            self._refused = before
+            self.present = self._admitted(self.present)
+        return self._registered
+
+    def said_at_the_start(self) -> list[Message]:
+        """Return what every client said that it has, in order; nothing for those who did not."""
+        told = self.registered
+        labels = np.zeros_like(next(iter(told.values()))["labels"])
+        nothing = {"samples": 0, "labels": labels, "domain": "", "poisoned": False}
+        return [told.get(client, nothing) for client in self.clients]
 
     def record(self, **values: Any) -> None:  # noqa: ANN401 (arrays, structures, plain values)
         """Keep something of this round for the run's folder.
@@ -173,6 +221,7 @@ class Federation:
         after
             Number of the last round that is done.
         """
+        self.registered  # noqa: B018 (who does not register is not asked)
         if state is None:
             self._begin(0)
             self._method_at_work = True
@@ -182,8 +231,9 @@ class Federation:
             began = time.perf_counter()
             self._begin(t)
             self._method_at_work = True
-            state = self.algorithm.round(self, state, t)
+            state = self._after(state, t)
             self._method_at_work = False
+            self.conduct.after_round(self.present, self._bad)
             metrics = self._metrics(state)
             metrics["seconds"] = time.perf_counter() - began
             yield Round(t, state, metrics, self._records)
@@ -196,11 +246,54 @@ class Federation:
         """Give the clients back what they kept."""
         self._engine.restore(memories)
 
+    def recall(self, line: Mapping[str, Any]) -> None:
+        """Remember who was left out so far, from the metrics of the last round."""
+        self.conduct.recall(line)
+
     def _begin(self, t: int) -> None:
         self.round = t
-        self._refused, self._losses, self._records = {}, {}, {}
+        self._refused, self._bad, self._losses, self._records = {}, {}, {}, {}
         if t:
-            self.present = present_in(self.config, t)
+            self.present = self._admitted(present_in(self.config, t))
+
+    def _admitted(self, clients: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(c for c in clients if c not in self.conduct.quarantined)
+
+    def _after(self, state: State, t: int) -> State:
+        """Return the state after a round; the same if nobody who took part gave an answer.
+
+        A client that is alone in a round must not be able to end the run. It ends if there is
+        nobody left to hope for.
+        """
+        if self.present:
+            try:
+                return self.algorithm.round(self, state, t)
+            except NobodyAnsweredError:
+                if self.conduct.hopeless(self.clients, self._bad):
+                    raise
+        elif len(self.conduct.quarantined) == len(self.clients):
+            client, reason = next(iter(self.conduct.quarantined.items()))
+            raise NobodyAnsweredError(
+                f"round {t}: no client is left to ask (client {client}: {reason})"
+            )
+        return state
+
+    def _faults(
+        self, task: Task, messages: Mapping[int, Message], answers: Replies
+    ) -> dict[int, str]:
+        """Return what is wrong with the replies that came."""
+        told = {} if task is describe else self.registered
+        asked = {
+            client: Asked(
+                self.layout,
+                self.initial_model,
+                message,
+                int(told[client]["samples"]) if client in told else 0,
+            )
+            for client, message in messages.items()
+            if client not in answers.refused
+        }
+        return faults(task, asked, answers.replies, self.config.norm_limit)
 
     def _metrics(self, state: State) -> dict[str, Any]:
         t, traffic = self.round, self.ledger.of_round(self.round)
@@ -220,6 +313,7 @@ class Federation:
             "up_per_client": self.ledger.counts[t, :, 0].tolist(),
             "down_per_client": self.ledger.counts[t, :, 1].tolist(),
             "refused": {str(client): reason for client, reason in self._refused.items()},
+            **self.conduct.document(),
             "epsilon": None if self.privacy is None else self.privacy.worst(self.memories()),
         }
         plain = {
@@ -267,8 +361,5 @@ class Federation:
     @property
     def honest(self) -> tuple[int, ...]:
         """Clients whose data is not poisoned; everyone if all is."""
-        if self._honest is None:
-            told = self.ask(describe, {c: {} for c in self.clients}, measuring=True)
-            honest = tuple(c for c in self.clients if not told[c]["poisoned"])
-            self._honest = honest or self.clients
-        return self._honest
+        told = self.registered
+        return tuple(c for c in told if not told[c]["poisoned"]) or self.clients

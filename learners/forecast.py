@@ -204,7 +204,11 @@ class _Rehearsal:
         self.most_replies = max(self.most_replies, len(sizes) * _weight(given.reply))
         if given.memory is not None:
             self._memories |= {c: dict(given.memory) for c in sizes}
-        return Replies(dict.fromkeys(sizes, given.reply))
+        if task.watches or "samples" not in given.reply:
+            return Replies(dict.fromkeys(sizes, given.reply))
+        # Nobody may claim to have more images than it has.
+        own = {c: len(self._site.data[c].train) for c in sizes}
+        return Replies({c: {**given.reply, "samples": n} for c, n in own.items()})
 
     def memories(self) -> dict[int, dict[str, Any]]:
         return self._memories

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coalitions.registry import Registry
+from learners.forms import COUNT, TRAINED, Form, Number, Rows
 
 if TYPE_CHECKING:
     from learners.client import Client
@@ -46,6 +47,8 @@ class Task:
     by_fit
         Whether every model in a reply is what `learners.training.fit` returned, or a part of it:
         then the noise of DP-SGD protects it.
+    forms
+        What entries look like, where their kind does not say it already: see `form`.
     """
 
     name: str
@@ -53,13 +56,32 @@ class Task:
     reply: Mapping[str, Reveals]
     watches: bool = False
     by_fit: bool = False
+    forms: Mapping[str, Form] = field(default_factory=dict)
+
+    def form(self, name: str) -> Form:
+        """Return what an entry must look like for a server to take it.
+
+        What is not declared follows from what it reveals. A model is like the one that was sent
+        under its name; `samples` are images trained on. Of a bare statistic or metric nothing is
+        known but that it is finite.
+        """
+        if name in self.forms:
+            return self.forms[name]
+        reveals = self.reply[name]
+        if reveals is Reveals.SIZE:
+            return TRAINED if name == "samples" else COUNT
+        return {Reveals.MODEL: Rows(), Reveals.PROGRESS: Number()}.get(reveals, Form())
 
 
 TASKS: Registry[Task] = Registry("task", "learners.tasks", "learners.algorithms")
 
 
 def task(
-    name: str, *, watches: bool = False, by_fit: bool = False, **reply: Reveals
+    name: str,
+    *,
+    watches: bool = False,
+    by_fit: bool = False,
+    **reply: Reveals | tuple[Reveals, Form],
 ) -> Callable[[Callable[[Client, Message], Message]], Task]:
     """Return a decorator that makes a function of (client, message) the task called `name`.
 
@@ -70,10 +92,14 @@ def task(
     watches, by_fit
         See `Task`.
     **reply
-        Entries its replies have, and what each reveals.
+        Entries its replies have, and what each reveals; with a form, how each looks: see
+        `learners.forms`.
     """
+    entries = {key: value if isinstance(value, tuple) else (value,) for key, value in reply.items()}
+    reveals = {key: value[0] for key, value in entries.items()}
+    forms = {key: value[1] for key, value in entries.items() if len(value) == 2}
 
     def make(run: Callable[[Client, Message], Message]) -> Task:
-        return TASKS.register(name)(Task(name, run, reply, watches, by_fit))
+        return TASKS.register(name)(Task(name, run, reveals, watches, by_fit, forms))
 
     return make

@@ -7,13 +7,20 @@ import torch
 
 from learners.algorithm import Algorithm
 from learners.client import Client, LocalImages
+from learners.forms import COUNT, SHARE, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.many_models import score_models
 from learners.task import Message, Reveals, task
 from learners.training import Objective, fit, gradient_at, score_model, score_predictions
 from learners.utility import Metric, ModelGame
 
 
-@task("train", by_fit=True, model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
+@task(
+    "train",
+    by_fit=True,
+    model=(Reveals.MODEL, Rows(when=lambda asked: asked.message.get("send", True))),
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
+)
 def train(client: Client, message: Message) -> Message:
     """Train the model that was received, with the method's objective, and send it back.
 
@@ -45,7 +52,13 @@ def train(client: Client, message: Message) -> Message:
     return reply | {"model": fitted.model} if message.get("send", True) else reply
 
 
-@task("evaluate", watches=True, accuracy=Reveals.METRIC, loss=Reveals.METRIC, samples=Reveals.SIZE)
+@task(
+    "evaluate",
+    watches=True,
+    accuracy=(Reveals.METRIC, SHARE),
+    loss=(Reveals.METRIC, Number()),
+    samples=(Reveals.SIZE, COUNT),
+)
 def evaluate(client: Client, message: Message) -> Message:
     """Test the model the client would use on its own data (`on`: test, validation or train)."""
     algorithm, workspace = client.algorithm, client.workspace
@@ -56,7 +69,11 @@ def evaluate(client: Client, message: Message) -> Message:
     return {"accuracy": score.accuracy, "loss": score.loss, "samples": score.n}
 
 
-@task("evaluate-many", accuracy=Reveals.METRIC, loss=Reveals.METRIC)
+@task(
+    "evaluate-many",
+    accuracy=(Reveals.METRIC, Numbers(each("models"), least=0, most=1)),
+    loss=(Reveals.METRIC, Numbers(each("models"))),
+)
 def evaluate_many(client: Client, message: Message) -> Message:
     """Test many models (`models`, [m, P]) on the client's data (`on`: validation by default)."""
     data = _split(client, message.get("on", "validation"))
@@ -67,7 +84,11 @@ def evaluate_many(client: Client, message: Message) -> Message:
     }
 
 
-@task("gradient", gradients=Reveals.STATISTIC)
+def _gradients(asked: Asked) -> tuple[int, int]:
+    return asked.rows("models"), asked.layout.n_parameters
+
+
+@task("gradient", gradients=(Reveals.STATISTIC, Rows(_gradients, compared=False)))
 def gradient(client: Client, message: Message) -> Message:
     """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
 
@@ -78,7 +99,11 @@ def gradient(client: Client, message: Message) -> Message:
     return {"gradients": torch.stack(rows)}
 
 
-@task("shapley", values=Reveals.METRIC, evaluations=Reveals.SIZE)
+def _players(asked: Asked) -> tuple[int]:
+    return (asked.rows("models") + bool(asked.message.get("with_own", True)),)
+
+
+@task("shapley", values=(Reveals.METRIC, Numbers(_players)), evaluations=Reveals.SIZE)
 def shapley(client: Client, message: Message) -> Message:
     """Value the models [m, P] that were received by their Shapley values on the client's data.
 
@@ -113,7 +138,7 @@ def shapley(client: Client, message: Message) -> Message:
     return {"values": np.asarray(result.values), "evaluations": int(result.evaluations)}
 
 
-@task("fine-tune-pairs", gains=Reveals.METRIC)
+@task("fine-tune-pairs", gains=(Reveals.METRIC, Numbers(each("models"), least=-1, most=1)))
 def fine_tune_pairs(client: Client, message: Message) -> Message:
     """Measure what the client gains from joining each of some peers.
 
@@ -136,10 +161,10 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
 @task(
     "describe",
     watches=True,
-    samples=Reveals.SIZE,
-    labels=Reveals.METRIC,
-    domain=Reveals.METRIC,
-    poisoned=Reveals.METRIC,
+    samples=(Reveals.SIZE, COUNT),
+    labels=(Reveals.METRIC, Numbers(lambda asked: (asked.classes,), whole=True, least=0)),
+    domain=(Reveals.METRIC, Text()),
+    poisoned=(Reveals.METRIC, Flag()),
 )
 def describe(client: Client, message: Message) -> Message:
     """Tell what the client has: for oracles, and to judge a method by the truth."""

@@ -64,6 +64,7 @@ def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
             f"<style>{_text('page.css')}</style></head><body>",
             f'<h1>{escape(title)}</h1><p class="sub">{escape(_setting(runs))}</p>',
             _results(methods),
+            _left_out(runs),
             _legend(methods),
             *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
             '<section class="grid">',
@@ -185,6 +186,18 @@ def _results(methods: Sequence[Method]) -> str:
     of_methods = _table("method", [(m.name, _cells(m.runs)) for m in methods])
     folded = f"<details><summary>every run</summary>{of_runs}</details>"
     return f'<div class="panel">{of_methods}{folded}</div>'
+
+
+def _left_out(runs: Sequence[RunData]) -> str:
+    """Say whose replies were refused, and why; nothing if nobody's were."""
+    from learners.left_out import left_out, sentence
+
+    lines = []
+    for run in runs:
+        told = [sentence(each, int(run.history[-1]["round"])) for each in left_out(run.history)]
+        if told:
+            lines.append(f"<p>{escape(run.name)} left out {escape('; '.join(told))}.</p>")
+    return f'<div class="panel">{"".join(lines)}</div>' if lines else ""
 
 
 def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import SHARE
 from learners.optimizers import optimizer
 from learners.options import option
 from learners.task import Message, Reveals, task
@@ -75,7 +76,7 @@ class APFL(Algorithm):
 @task(
     "apfl",
     model=Reveals.MODEL,
-    alpha=Reveals.PROGRESS,
+    alpha=(Reveals.PROGRESS, SHARE),
     train_loss=Reveals.PROGRESS,
     samples=Reveals.SIZE,
 )

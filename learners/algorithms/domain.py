@@ -42,7 +42,7 @@ class Domain(Algorithm):
     def start(self, federation: Federation) -> State:
         """Return the groups, and everyone's first model."""
         told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
-        groups = [self._group(told[c]) for c in federation.clients]
+        groups = [self._group(told[c]) if c in told else (c,) for c in federation.clients]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         labels = [numbers[group] for group in groups]
         return {"labels": labels, "models": federation.initial_model.repeat(len(numbers), 1)}

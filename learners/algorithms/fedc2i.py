@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Numbers, each
 from learners.options import option
 from learners.parameters import Layout, weighted_mean
 from learners.task import Message, Reveals, task
@@ -116,7 +117,7 @@ class FedC2I(Algorithm):
         return {"personal": {c: {} for c in federation.clients}}
 
 
-@task("fedc2i-mix", influence=Reveals.METRIC)
+@task("fedc2i-mix", influence=(Reveals.METRIC, Numbers(each("models", 1), least=0, most=1)))
 def mix(client: Client, message: Message) -> Message:
     """Weigh the models that were received, with one's own, and begin with their mixture.
 

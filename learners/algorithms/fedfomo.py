@@ -11,6 +11,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Numbers, each
 from learners.many_models import score_models
 from learners.options import option
 from learners.parameters import weighted_mean
@@ -149,7 +150,7 @@ def train_aside(client: Client, message: Message) -> Message:
     }
 
 
-@task("fedfomo-weigh", weights=Reveals.HELD_OUT)
+@task("fedfomo-weigh", weights=(Reveals.HELD_OUT, Numbers(each("models", 1))))
 def weigh(client: Client, message: Message) -> Message:
     """Move the own model by the weights of the trained one and of `models`; tell the weights.
 
@@ -191,7 +192,8 @@ def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tenso
     parameters = workspace.layout.parameters
     apart = (parameters(models) - parameters(before)).norm(dim=1).double()
     gain = losses[0] - apart.new_tensor(losses[1:])
-    return torch.where(apart > 0, gain / apart, 0.0)
+    # A model whose loss is no number is of no use, and must not make the sum of weights none.
+    return torch.where((apart > 0) & gain.isfinite(), gain / apart, 0.0)
 
 
 def shares(weights: Tensor) -> Tensor:

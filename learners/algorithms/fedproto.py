@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Asked, Numbers, Rows
 from learners.options import option
 from learners.representation import class_means, represented
 from learners.task import Message, Reveals, task
@@ -66,8 +67,7 @@ class FedProto(Algorithm):
     def most_traffic(self, layout: Layout, n_present: int, n_classes: int) -> tuple[int, int]:
         """Return a prototype of every class, both ways."""
         layout.parts("head")  # says so if there is no classifier
-        width = max(max(layout.shapes[name][1:], default=0) for name in layout.classifiers["head"])
-        return n_classes * width, n_classes * width
+        return n_classes * _width(layout), n_classes * _width(layout)
 
     def start(self, federation: Federation) -> State:
         """Return nothing: there are no prototypes yet."""
@@ -114,11 +114,35 @@ class FedProto(Algorithm):
         return -apart
 
 
+def _width(layout: Layout) -> int:
+    """Return how many numbers a prototype has: what the classifier sees of a picture."""
+    return max(max(layout.shapes[name][1:], default=0) for name in layout.classifiers["head"])
+
+
+def _last(asked: Asked) -> float | None:
+    return None if asked.classes is None else asked.classes - 1
+
+
+def _present(asked: Asked) -> int:
+    return len(asked.reply["classes"])
+
+
 @task(
     "fedproto",
-    prototypes=Reveals.STATISTIC,
-    classes=Reveals.METRIC,
-    counts=Reveals.METRIC,
+    classes=(
+        Reveals.METRIC,
+        Numbers(lambda _: (None,), whole=True, rising=True, least=0, most=_last),
+    ),
+    prototypes=(Reveals.STATISTIC, Rows(lambda asked: (_present(asked), _width(asked.layout)))),
+    counts=(
+        Reveals.METRIC,
+        Numbers(
+            lambda asked: (_present(asked),),
+            whole=True,
+            least=1,
+            total=lambda asked: asked.samples,
+        ),
+    ),
     train_loss=Reveals.PROGRESS,
     samples=Reveals.SIZE,
 )

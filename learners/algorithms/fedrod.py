@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Rows
 from learners.optimizers import optimizer
 from learners.options import option
 from learners.parameters import Layout
@@ -138,7 +139,7 @@ class FedRoD(Algorithm):
 @task(
     "fedrod",
     model=Reveals.MODEL,
-    hypernetwork=Reveals.MODEL,
+    hypernetwork=(Reveals.MODEL, Rows(when=lambda asked: "hypernetwork" in asked.message)),
     train_loss=Reveals.PROGRESS,
     samples=Reveals.SIZE,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,7 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Number, Rows
 from learners.many_models import score_models
 from learners.options import option
 from learners.parameters import reinitialised
@@ -99,8 +101,17 @@ class IFCA(Algorithm):
 
 @task(
     "ifca",
-    cluster=Reveals.METRIC,
-    gradient=Reveals.STATISTIC,
+    cluster=(
+        Reveals.METRIC,
+        Number(whole=True, least=0, most=lambda asked: asked.rows("models") - 1),
+    ),
+    gradient=(
+        Reveals.STATISTIC,
+        Rows(
+            lambda asked: (asked.layout.n_parameters,),
+            when=lambda asked: bool(asked.message["gradient"]),
+        ),
+    ),
     train_loss=Reveals.PROGRESS,
 )
 def choose_cluster(client: Client, message: Message) -> Message:
@@ -116,5 +127,6 @@ def choose_cluster(client: Client, message: Message) -> Message:
 
 def _closest(client: Client, models: Tensor) -> tuple[int, float]:
     losses = [each.loss for each in score_models(client.workspace, models, client.data.train)]
-    cluster = min(range(len(losses)), key=losses.__getitem__)
+    # A loss that is no number compares as neither lower nor higher: it must not be the lowest.
+    cluster = min(range(len(losses)), key=lambda j: (math.isnan(losses[j]), losses[j]))
     return cluster, losses[cluster]

@@ -14,6 +14,7 @@ from coalitions.estimator import Estimator
 from coalitions.estimators.permutation import Permutation
 from coalitions.game import FloatVector, IntVector
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.forms import Asked, Numbers
 from learners.ground_truth import label_overlap
 from learners.options import option
 from learners.parameters import Cut, Layout
@@ -167,7 +168,10 @@ class PFedSV(Algorithm):
         state = {"relevance": np.zeros((n, n)), "scored": np.zeros((n, n), np.int64)}
         if self.told:
             about = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
-            counts = np.stack([about[c]["labels"] for c in federation.clients])
+            nothing = np.zeros_like(next(iter(about.values()))["labels"])
+            counts = np.stack(
+                [about[c]["labels"] if c in about else nothing for c in federation.clients]
+            )
             state["told"] = label_overlap(counts).astype(np.int64)
         return state
 
@@ -243,7 +247,15 @@ class PFedSV(Algorithm):
         return {i: {"extractor": extractor, "classifiers": classifiers[rows[i]]} for i in uploads}
 
 
-@task("pfedsv-collaborate", values=Reveals.HELD_OUT, evaluations=Reveals.SIZE)
+def _players(asked: Asked) -> tuple[int]:
+    return (1 + asked.rows("classifiers" if "extractor" in asked.message else "models"),)
+
+
+@task(
+    "pfedsv-collaborate",
+    values=(Reveals.HELD_OUT, Numbers(_players)),
+    evaluations=Reveals.SIZE,
+)
 def collaborate(client: Client, message: Message) -> Message:
     """Value the models that were received with one's own, and combine them (Eqs. 4, 6, 7).
 

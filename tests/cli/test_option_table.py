@@ -37,6 +37,7 @@ PICTURES = {"dataset": "mnist", "data_dir": "here", "model": "lenet-64"}
 SETTINGS = {
     "algorithm": ("local", {}),
     "aggregation": ("median", {}),
+    "norm_limit": (1.0, {}),
     "rounds": (3, {}),
     "participation": (0.5, {}),
     "dataset": ("digits-domains", {}),

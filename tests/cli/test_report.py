@@ -318,3 +318,17 @@ def test_a_coalition_keeps_its_number_while_most_of_it_stays():
     numbers = steady_numbers(rounds)
     assert numbers[:, 1].tolist() == [0, 0, 0, 1, 1, 1]
     assert numbers[:, 2].tolist() == [3, 0, 0, 1, 1, 1]
+
+
+def test_the_page_names_who_was_left_out(tmp_path):
+    write_run(tmp_path / "run")
+    assert coalitions("report", tmp_path / "run").returncode == 0
+    assert "left out" not in (tmp_path / "run/report.html").read_text().split("<script")[0]
+    path = tmp_path / "run/metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines[:2]:
+        line["refused"] = {"4": "the reply has '<b>', which was not asked for"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert coalitions("report", tmp_path / "run").returncode == 0
+    text = (tmp_path / "run/report.html").read_text()
+    assert "left out client 4 in 2 of 5 rounds (the reply has &#x27;&lt;b&gt;&#x27;" in text

@@ -219,3 +219,39 @@ def test_verbose_says_a_line_per_round_and_quiet_nothing(tmp_path, typed):
     result = typed("run", *SHORT, "--quiet", "--verbose")
     assert result.returncode == 2
     assert "--quiet and --verbose contradict each other" in result.stderr
+
+
+def test_clients_that_are_left_out_are_named_and_nobody_moves_up(tmp_path, typed):
+    arguments = ("run", "--algorithm", "local", "--lr", "1e4", "--rounds", 4, "--workers", 1)
+    result = typed(*arguments, "--out", "a")
+    assert result.returncode == 0, result.stderr
+    lines = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
+    refused = sorted({client for line in lines for client in line["refused"]}, key=int)
+    assert refused
+    for client in refused:
+        assert f"round 1: client {client} is left out: train_loss is not finite" in result.stderr
+        assert f"client {client} in " in result.stdout
+    for client in lines[-1]["quarantined"]:
+        assert f"client {client} is not asked any more" in result.stderr
+        assert f"client {client} in 3 of 4 rounds (train_loss is not finite), not asked from" in (
+            result.stdout
+        )
+    document = json.loads((tmp_path / "a/result.json").read_text())
+    assert [str(each["client"]) for each in document["left_out"]] == refused
+    schema = {"$ref": "#/$defs/run", "$defs": SCHEMAS["$defs"]}
+    jsonschema.validate(document, schema)
+    assert typed("resume", "a").stdout.count("in 3 of 4 rounds") == len(lines[-1]["quarantined"])
+    assert typed(*arguments, "--out", "b", "--quiet").stderr == ""
+
+
+def test_a_client_without_a_model_has_a_dash_where_its_accuracy_would_be(monkeypatch, typed):
+    from tests.reliability.hostile import hostile
+
+    hostile(monkeypatch, {1: lambda reply: {}}, watching=True)
+    printed = typed("run", *SHORT).stdout
+    (line,) = (line for line in printed.splitlines() if line.startswith("each client"))
+    first, second, third = line.removeprefix("each client").split()
+    assert second == "-"
+    assert float(first) >= 0
+    assert float(third) >= 0
+    assert "(it did not register: samples is missing), not asked from round 1 on" in printed

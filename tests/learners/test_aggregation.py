@@ -82,9 +82,12 @@ def test_geometric_median_of_points_on_a_line_is_their_median_whatever_the_far_o
         assert found.item() == pytest.approx(2.0, abs=0.02)
 
 
-def test_geometric_median_counts_weights():
-    points = torch.tensor([[0.0], [1.0], [2.0]])
-    assert aggregation("geometric-median")(points, torch.tensor([5.0, 1, 1])).item() < 1e-3
+def test_geometric_median_does_not_believe_the_sizes_that_clients_claim():
+    models, _ = rows(10, 3)
+    claimed = torch.ones(10)
+    claimed[0] = 1e12
+    rule = aggregation("geometric-median")
+    assert torch.equal(rule(models, claimed), rule(models, torch.ones(10)))
 
 
 @given(st.integers(2, 9), st.integers(0, 99))
@@ -93,7 +96,7 @@ def test_geometric_median_has_no_direction_downhill(n, seed):
     at = aggregation("geometric-median")(models, weights).double()
 
     def cost(point):
-        return float((weights.double() * (models.double() - point).norm(dim=1)).sum())
+        return float((models.double() - point).norm(dim=1).sum())
 
     for direction in torch.eye(5, dtype=torch.float64):
         for step in (0.02, -0.02):
@@ -150,3 +153,56 @@ def test_a_share_that_floats_cannot_hold_still_cuts_whole_clients():
     assert aggregation("trimmed-mean:0.29")(given, torch.ones(100)).tolist() == [49.5]
     given[:29] = -1e6
     assert aggregation("trimmed-mean:0.29")(given, torch.ones(100)).tolist() == [49.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "sentence"),
+    [
+        ("multi-krum:0.4", 10, r"bears 4 liars only among 11 clients .* from 0\.1 to 0\.3"),
+        ("krum:0.4", 10, "for this one, 11 clients would do"),
+        ("trimmed-mean", 4, r"less than one, .* a share of 0\.25; for this one, 5 clients"),
+        ("multi-krum", 4, "less than one, .* it needs 5 clients a round, or choose mean"),
+        ("krum:0.25", 4, "bears one liar only among 5 clients or more"),
+        ("krum:0.05", 10, r"less than one, .* from 0\.1 to 0\.3; for this one, 20 clients"),
+        ("median", 2, "bears one liar only among 3 clients or more"),
+        ("geometric-median", 1, "it needs 3 clients a round, or choose mean"),
+    ],
+)
+def test_a_rule_that_cannot_bear_what_is_asked_is_refused_and_says_what_would_do(text, n, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        aggregation(text).check(n)
+
+
+def test_a_rule_that_can_is_not_refused():
+    fits = {
+        "mean": 1, "trimmed-mean:0": 1, "multi-krum:0": 1, "median": 3, "geometric-median": 3,
+        "trimmed-mean": 5, "trimmed-mean:0.25": 4, "trimmed-mean:0.34": 3, "krum": 5,
+        "multi-krum:0.4": 11, "multi-krum:0.3": 10,
+    }  # fmt: skip
+    for text, n in fits.items():
+        aggregation(text).check(n)
+
+
+def test_it_is_refused_before_the_run_with_those_who_take_part(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"0\.2 of the 3 clients of a round"):
+        run({"aggregation": "krum", "participation": 0.3}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["trimmed-mean", "krum", "multi-krum"])
+def test_among_few_one_is_still_taken_to_lie(name):
+    models = torch.zeros(4, 3)
+    models[3] = 1e6
+    combined = aggregation(name)(models, torch.ones(4))
+    assert float(combined.norm()) == 0  # the mean, which it was, is 250 000
+
+
+def test_a_round_says_where_there_are_too_few_for_the_rule(monkeypatch):
+    from tests.reliability.hostile import absent
+
+    absent(monkeypatch, (3, 4))
+    _, rounds = literal.play("fedavg", sizes=(20,) * 5, rounds=2, aggregation="krum")
+    assert [round.metrics["too_few_to_protect"] for round in rounds] == [1, 1]
+    monkeypatch.undo()
+    _, rounds = literal.play("fedavg", sizes=(20,) * 5, rounds=2, aggregation="krum")
+    assert all("too_few_to_protect" not in round.metrics for round in rounds)

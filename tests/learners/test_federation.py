@@ -183,15 +183,16 @@ def test_a_client_that_sends_rubbish_is_left_out_named_and_unharmed(workers, tem
     def rubbish(client, message):
         client.memory["tries"] = 1
         bad = float("nan") if client.index == 1 else 1.0
-        return {"model": torch.tensor([bad, 2.0])}
+        return {"model": bad * message["model"]}
 
     federation = toy.federation(small(workers=workers))
-    replies = federation.ask(rubbish, {c: {} for c in range(3)})
+    sent = {"model": federation.initial_model}
+    replies = federation.ask(rubbish, {c: sent for c in range(3)})
     assert sorted(replies) == [0, 2]
     assert federation._refused == {1: "model is not finite"}
     assert sorted(federation.memories()) == [0, 2]
     with pytest.raises(NoSolutionError, match="smaller lr"):
-        federation.ask(rubbish, {1: {}})
+        federation.ask(rubbish, {1: sent})
     federation._engine.close()
 
 

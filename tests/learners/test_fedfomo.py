@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.algorithms.fedfomo import FedFomo, train_aside, weigh
+from learners.algorithms.fedfomo import FedFomo, first_order_weights, train_aside, weigh
 from learners.training import fit, score_model
 from tests.learners import literal
 
@@ -126,3 +126,14 @@ def test_validation_data_is_needed():
     one.site.data = (type(one.data)(one.data.train, empty, one.data.test, "", False),)
     with pytest.raises(InvalidInputError, match="validation_share"):
         weigh.run(one, {"models": literal.other_model()[None]})
+
+
+def test_a_model_whose_loss_is_no_number_has_no_weight_and_spoils_no_other():
+    client = literal.client("fedfomo")
+    before = client.site.initial
+    good = fit(client, before).model
+    broken = torch.full_like(before, 3e38)
+    weights = first_order_weights(client, before, torch.stack([good, broken]))
+    assert torch.equal(weights, torch.stack([weights[0], torch.tensor(0.0).double()]))
+    alone = first_order_weights(client, before, good[None])
+    assert float(weights[0]) == float(alone[0])

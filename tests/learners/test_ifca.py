@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from learners.algorithms.ifca import choose_cluster
+from learners.algorithms.ifca import _closest, choose_cluster
 from learners.training import fit, score_model
 from tests.learners import literal
 
@@ -76,3 +76,11 @@ def test_all_models_go_down_one_comes_up_and_the_structure_is_recorded():
     size = literal.LAYOUT.size
     assert (rounds[0].metrics["down"], rounds[0].metrics["up"]) == (3 * 3 * size, 3 * size)
     assert sorted(c for block in rounds[0].records["structure"] for c in block) == [0, 1, 2]
+
+
+def test_a_model_whose_loss_is_no_number_is_not_chosen():
+    client = literal.client("ifca")
+    sound = client.site.initial
+    for broken in (torch.full_like(sound, 3e38), torch.full_like(sound, torch.nan)):
+        for place, models in ((1, [broken, sound]), (0, [sound, broken])):
+            assert _closest(client, torch.stack(models))[0] == place

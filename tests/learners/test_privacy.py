@@ -247,7 +247,7 @@ def check(algorithm, dp="updates", has_batch_norm=False, options=None, **more):
 BARE = {
     "cffl": "gains",
     "fedc2i": "influence",
-    "fedproto": "prototypes",
+    "fedproto": "classes",
     "ifca": "cluster",
     "domain": "labels",
 }

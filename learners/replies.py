@@ -1,0 +1,88 @@
+"""Which replies to a question a server takes: it believes nobody.
+
+A client may run other code than ours, so what its own gate let out says nothing. Every reply is
+held against what its task declares (`learners.forms`), and its models against those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from learners.forms import Asked, Rows
+from learners.task import Reveals, Task
+
+
+def faults(
+    task: Task, asked: Mapping[int, Asked], replies: Mapping[int, Any], norm_limit: float
+) -> dict[int, str]:
+    """Return what is wrong with the replies to a question, by client; sound ones are missing.
+
+    Parameters
+    ----------
+    task
+        What the clients were asked to do.
+    asked
+        What each one's reply is held against.
+    replies
+        What came, of whatever kind it is.
+    norm_limit
+        How many times the median of the norms a norm may be.
+    """
+    found: dict[int, str] = {}
+    for client, question in asked.items():
+        if client not in replies:
+            found[client] = "it did not answer"
+            continue
+        wrong = _fault(task, question, replies[client])
+        if wrong is not None:
+            found[client] = wrong
+    sound = {client: replies[client] for client in asked if client not in found}
+    return found | _oversized(task, sound, norm_limit)
+
+
+def _fault(task: Task, asked: Asked, reply: object) -> str | None:
+    """Return the first thing that is wrong with a reply by itself."""
+    if not isinstance(reply, Mapping):
+        return "the reply is not a table"
+    undeclared = [name for name in reply if name not in task.reply]
+    if undeclared:
+        # Its name is the client's own text, so only its beginning is shown, and that escaped.
+        return f"the reply has {ascii(undeclared[0])[:40]}, which was not asked for"
+    checked: dict[str, Any] = {}
+    for name, reveals in task.reply.items():
+        form, asked = task.form(name), replace(asked, reply=checked)
+        due = form.when(asked)
+        if name not in reply:
+            if due and reveals is not Reveals.PROGRESS:  # which is for whoever watches
+                return f"{name} is missing"
+            continue
+        if not due:
+            return f"the reply has {name}, which was not asked for"
+        wrong = form.fault(name, reply[name], asked)
+        if wrong is not None:
+            return wrong
+        checked[name] = reply[name]
+    return None
+
+
+def _oversized(task: Task, replies: Mapping[int, Any], limit: float) -> dict[int, str]:
+    """Return whose models are too large beside the others'.
+
+    The lower of two middle norms is the median: of two replies the smaller one is the measure, or
+    the larger could be of any size. Norms of zero are no measure.
+    """
+    found: dict[int, str] = {}
+    for name in task.reply:
+        form = task.form(name)
+        if not isinstance(form, Rows) or not form.compared:
+            continue
+        norms = {c: form.norm(reply[name]) for c, reply in replies.items() if name in reply}
+        median = sorted(norms.values())[(len(norms) - 1) // 2] if norms else 0.0
+        for client, norm in norms.items():
+            if 0 < limit * median < norm:
+                found.setdefault(
+                    client, f"the norm of {name} is {norm / median:.3g} times the median"
+                )
+    return found
