@@ -37,9 +37,11 @@ def _import_plugins(modules: list[str] | None) -> list[str]:
     for name in modules or ():
         try:
             importlib.import_module(name)
-        except ImportError as error:
+        # '' and '.' are no names, and not all that is named can be read.
+        except (ImportError, SyntaxError, TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"--plugin {name}: cannot be imported ({error}); give a module's name as in import"
+                f"--plugin {name!r}: cannot be imported ({error}); give a module's name as in"
+                " import"
             ) from None
     return modules or []
 
