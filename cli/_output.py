@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,5 +101,5 @@ def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) ->
 
         close = difflib.get_close_matches(unknown, labels, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InvalidInputError(f"{option}: there is no player {unknown!r}{hint}")
+        raise InvalidInputError(f"{option}: there is no player {shown(unknown)}{hint}")
     return [place[name] for name in names]

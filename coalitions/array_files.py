@@ -200,7 +200,7 @@ def _read_header(stream: IO[bytes], where: str) -> ArrayHeader:
         header = ArrayHeader(shape, dtype, fortran_order)
         plain = not header.dtype.hasobject and header.dtype.itemsize > 0
         sound = plain and all(length >= 0 for length in header.shape)
-    except MemoryError:
+    except (MemoryError, zipfile.BadZipFile, zlib.error):
         raise
     except Exception:  # a header is a Python expression, which can be wrong in all of its ways
         sound = False
