@@ -16,11 +16,12 @@ def read_game(
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
     from coalitions.games.table import TableGame
-    from coalitions.graph_files import READERS, load_json, read_input
+    from coalitions.graph_files import READERS, graph_of_document, load_json, open_input
 
-    where, content, kind = read_input(file, file_format, READERS)
-    if kind == "json":
-        document = load_json(content, where)
-        if isinstance(document, dict) and "values" in document:
-            return TableGame.from_document(document, where)
-    return READERS[kind](content, where, symmetrise).game()
+    with open_input(file, file_format, READERS) as (where, stream, kind):
+        if kind != "json":
+            return READERS[kind](stream, where, symmetrise).game()
+        document = load_json(stream.read(), where)
+    if isinstance(document, dict) and "values" in document:
+        return TableGame.from_document(document, where)
+    return graph_of_document(document, where, symmetrise).game()

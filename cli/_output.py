@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,9 +37,11 @@ def _import_plugins(modules: list[str] | None) -> list[str]:
     for name in modules or ():
         try:
             importlib.import_module(name)
-        except ImportError as error:
+        # '' and '.' are no names, and not all that is named can be read.
+        except (ImportError, SyntaxError, TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"--plugin {name}: cannot be imported ({error}); give a module's name as in import"
+                f"--plugin {name!r}: cannot be imported ({error}); give a module's name as in"
+                " import"
             ) from None
     return modules or []
 
@@ -99,5 +101,5 @@ def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) ->
 
         close = difflib.get_close_matches(unknown, labels, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InvalidInputError(f"{option}: there is no player {unknown!r}{hint}")
+        raise InvalidInputError(f"{option}: there is no player {shown(unknown)}{hint}")
     return [place[name] for name in names]

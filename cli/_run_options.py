@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli._names import complete_option, completion
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from learners.config import RunConfig
 from learners.options import Option, options_of
 
@@ -119,6 +119,8 @@ def settings(
     for option in options or ():
         name, equals, value = option.partition("=")
         if not equals or not name:
-            raise InvalidInputError(f"--set takes OPTION=VALUE, as in mu=0.1; it got {option!r}")
+            raise InvalidInputError(
+                f"--set takes OPTION=VALUE, as in mu=0.1; it got {shown(option)}"
+            )
         own[name] = value
     return values | {"options": own}

@@ -79,8 +79,19 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
             stream.reconfigure(errors="replace")
     warnings.showwarning = _own_words(warnings.showwarning)
+    odd = next((typed for typed in sys.argv[1:] if _unreadable(typed)), None)
+    if odd is not None:
+        sys.exit(_complain(f"the argument {odd[:60]!r} is not text that a system can take", 2))
     _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     sys.exit(_exit_code())
+
+
+def _unreadable(typed: str) -> bool:
+    """Tell whether an argument could be no file's name: a shell gives none such, programs may."""
+    try:
+        return "\0" in typed or not isinstance(os.fsencode(typed), bytes)
+    except UnicodeEncodeError:
+        return True
 
 
 def _exit_code() -> int:

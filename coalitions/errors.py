@@ -17,6 +17,8 @@ A message is one sentence that says what came, what was expected and what to do.
 
 from __future__ import annotations
 
+import reprlib
+
 
 class CoalitionError(Exception):
     """Base of every exception this project raises on purpose."""
@@ -56,3 +58,29 @@ class StorageError(CoalitionError):
 
 class DamagedFileWarning(UserWarning):
     """A file is damaged, and what it held could be had from another one."""
+
+
+class _Short(reprlib.Repr):
+    """repr of anything a file can hold: one short line, however long or deep the thing is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+        self.maxstring = self.maxother = self.maxlong = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            return super().repr_int(x, level)
+        except ValueError:  # Python writes no more than 4300 digits
+            return f"a whole number of about {x.bit_length() * 3 // 10} digits"
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: one short line, whatever it is.
+
+    Examples
+    --------
+    >>> shown("ann"), shown([[[[1]]]]), shown("x" * 1000)
+    ("'ann'", '[[[...]]]', "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'")
+    """
+    return _Short().repr(value)

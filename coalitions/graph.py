@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure
 
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 DENSE_LIMIT = 5000
 """Above this many players a graph made of edges refuses to build its n×n matrix."""
 
+MATRIX_LIMIT = 8000
+"""Most players of a graph that is given as a matrix: solving one takes eight times its 0.5 GB."""
+
+UNNAMED_LIMIT = 1_000_000
+"""Most players without names: a number is quickly written, the memory it asks for is not small."""
+
 SYMMETRISE = {
-    "mean": lambda a, b: a + (b - a) / 2,  # unlike (a + b) / 2 this cannot overflow
+    # The same for (b, a) as for (a, b), to the last bit; and the sum of two halves cannot overflow.
+    "mean": lambda a, b: np.where(a == b, a, a / 2 + b / 2),
     "min": np.minimum,
     "max": np.maximum,
 }
@@ -45,7 +52,8 @@ class SynergyGraph:
     ----------
     matrix
         Synergies [n, n]: symmetric and finite, with a zero diagonal. A NumPy array, anything that
-        converts to one, a pandas DataFrame (its index gives the labels) or a SciPy sparse matrix.
+        converts to one, a pandas DataFrame (its index gives the labels) or a SciPy sparse matrix,
+        which alone may have more than 8000 players.
     labels
         Names of the players; "0" … "n−1" if there are none.
     symmetrise
@@ -73,16 +81,15 @@ class SynergyGraph:
         if labels is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
             labels = _frame_labels(matrix)
         self._sparse = hasattr(matrix, "tocoo")
+        self._matrix: FloatMatrix | None = None
+        self._edges: Edges | None = None
         if self._sparse:
-            edges, n_players = _edges_of_sparse(matrix, labels, symmetrise)
-            self._edges: Edges | None = edges
-            self._matrix: FloatMatrix | None = None
+            self._labels = _label_tuple(labels, _side(np.shape(matrix)))
+            self._edges = _edges_of_sparse(matrix, self._labels, symmetrise)
         else:
             dense = _square(matrix)
-            n_players = len(dense)
-            self._matrix = _checked_matrix(dense, _label_tuple(labels, n_players), symmetrise)
-            self._edges = None
-        self._labels = _label_tuple(labels, n_players)
+            self._labels = _label_tuple(labels, len(dense))
+            self._matrix = _checked_matrix(dense, self._labels, symmetrise)
 
     @classmethod
     def from_edges(
@@ -107,6 +114,10 @@ class SynergyGraph:
             Names of the players.
         """
         graph = cls.__new__(cls)
+        if not isinstance(n_players, int | np.integer) or n_players < 1:
+            raise InvalidInputError(
+                f"n_players is {shown(n_players)}; there must be at least one player"
+            )
         graph._labels = _label_tuple(labels, n_players)
         graph._edges = _checked_edges(n_players, i, j, weight, graph._labels)
         graph._matrix = None
@@ -133,9 +144,13 @@ class SynergyGraph:
         """The non-zero synergies as arrays ``i``, ``j``, ``weight`` with i < j."""
         if self._edges is None:
             assert self._matrix is not None
-            i, j = np.nonzero(np.triu(self._matrix, 1))
+            i, j = np.nonzero(np.triu(self._matrix != 0, 1))
             self._edges = Edges(
-                *_frozen(i.astype(np.int64), j.astype(np.int64), self._matrix[i, j])
+                *_frozen(
+                    i.astype(np.int64, copy=False),
+                    j.astype(np.int64, copy=False),
+                    self._matrix[i, j],
+                )
             )
         return self._edges
 
@@ -330,29 +345,91 @@ def _frame_labels(frame: Any) -> list[str]:  # noqa: ANN401 (a DataFrame, withou
 
 def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str, ...]:
     if labels is None:
+        if n_players > UNNAMED_LIMIT:
+            raise InvalidInputError(
+                f"{shown(n_players)} players without names are too many; more than"
+                f" {UNNAMED_LIMIT} need labels"
+            )
         return tuple(map(str, range(n_players)))
     names = tuple(str(label) for label in labels)
     if len(names) != n_players:
-        raise InvalidInputError(f"there are {len(names)} labels for {n_players} players")
+        raise InvalidInputError(
+            f"there are {len(names)} labels for {shown(n_players)} players; each has one"
+        )
+    check_names(names)
+    return names
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names of players that are not text, or not all different."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
             raise InvalidInputError(f"the label {name!r} is used twice; labels must differ")
+        if not name.isascii() and not _is_unicode(name):
+            raise InvalidInputError(
+                f"the label {name!r} is not text: it has half of a character of UTF-16"
+            )
         seen.add(name)
-    return names
+
+
+def _is_unicode(name: str) -> bool:
+    """Tell whether a name can be written to a file; JSON's escapes can make others."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_matrix_shape(shape: tuple[int, ...]) -> int:
+    """Return the number of players of a matrix, or say what is wrong with its shape or size."""
+    n_players = _side(shape)
+    if n_players > MATRIX_LIMIT:
+        raise InvalidInputError(
+            f"a matrix of {n_players} × {n_players} synergies is refused: it takes"
+            f" {n_players * n_players * 8 / 1e9:.1f} GB, more than once; above"
+            f" {MATRIX_LIMIT} players give the pairs that are not 0, as .edges, as .npz with"
+            " n_players, i, j and weight, or by SynergyGraph.from_edges"
+        )
+    return n_players
+
+
+def _side(shape: tuple[int, ...]) -> int:
+    """Return the length of a square's side, which is no square without players."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        sides = " × ".join(map(str, shape)) or "a single number"
+        raise InvalidInputError(f"the synergy matrix must be square, but it is {sides}")
+    if not shape[0]:
+        raise InvalidInputError("the synergy matrix is empty; there must be at least one player")
+    return shape[0]
 
 
 def _square(matrix: Any) -> FloatMatrix:  # noqa: ANN401 (anything NumPy can read)
-    try:
-        dense = np.array(matrix, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"the synergy matrix is not numeric: {error}") from None
-    if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
-        shape = " × ".join(map(str, dense.shape)) or "a single number"
-        raise InvalidInputError(f"the synergy matrix must be square, but it is {shape}")
-    if not len(dense):
-        raise InvalidInputError("the synergy matrix is empty; there must be at least one player")
+    if isinstance(matrix, np.ndarray):
+        check_matrix_shape(matrix.shape)  # before it is copied
+    elif isinstance(matrix, list | tuple) and len(matrix) > MATRIX_LIMIT:
+        check_matrix_shape((len(matrix),) * 2)
+    dense = _floats(matrix, "synergy matrix is", copy=True)
+    check_matrix_shape(dense.shape)
     return dense
+
+
+def _floats(
+    numbers: Any,  # noqa: ANN401 (anything NumPy can read)
+    what: str,
+    *,
+    copy: bool | None = None,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return real numbers as floats; those that are too large become infinite."""
+    if getattr(getattr(numbers, "dtype", None), "kind", "f") not in "biufOUS":
+        raise InvalidInputError(f"the {what} not numeric: of type {numbers.dtype}")
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(numbers, dtype=np.float64, copy=copy)
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise InvalidInputError(f"the {what} not numeric: {reason}") from None
 
 
 def _checked_matrix(
@@ -397,27 +474,28 @@ def _symmetriser(name: str) -> Any:  # noqa: ANN401 (a binary array function)
 
 def _edges_of_sparse(
     matrix: Any,  # noqa: ANN401 (any SciPy sparse format)
-    labels: Iterable[Hashable] | None,
+    names: tuple[str, ...],
     symmetrise: str | None,
-) -> tuple[Edges, int]:
+) -> Edges:
     from scipy import sparse
 
-    n_rows, n_players = matrix.shape
-    if n_rows != n_players:
-        raise InvalidInputError(
-            f"the synergy matrix must be square, but it is {n_rows} × {n_players}"
-        )
-    names = _label_tuple(labels, n_players)
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidInputError(f"the synergy matrix is not numeric: of type {matrix.dtype}")
     csr = sparse.csr_array(matrix, dtype=np.float64)
     csr.sum_duplicates()
+    if not np.isfinite(csr.data).all():
+        bad = csr.tocoo()
+        first = np.flatnonzero(~np.isfinite(bad.data))[0]
+        raise _not_finite(names[bad.row[first]], names[bad.col[first]], bad.data[first])
     if symmetrise is not None:
         choose = _symmetriser(symmetrise)
         other = csr.T.tocsr()
         if symmetrise == "mean":
-            csr = (csr + other) / 2
+            csr = csr * 0.5 + other * 0.5
         else:
             csr = csr.maximum(other) if choose is np.maximum else csr.minimum(other)
-    difference = (csr - csr.T).tocoo()
+    with np.errstate(over="ignore"):  # an infinite difference is one
+        difference = (csr - csr.T).tocoo()
     wrong = np.flatnonzero(difference.data)
     if len(wrong):
         a, b = int(difference.row[wrong[0]]), int(difference.col[wrong[0]])
@@ -427,21 +505,39 @@ def _edges_of_sparse(
             " choose symmetrise mean, min or max"
         )
     upper = sparse.triu(csr, format="coo")
-    return _checked_edges(n_players, upper.row, upper.col, upper.data, names), n_players
+    return _checked_edges(len(names), upper.row, upper.col, upper.data, names)
+
+
+def _not_finite(one: str, other: str, weight: float) -> InvalidInputError:
+    return InvalidInputError(
+        f"the synergy of {one!r} and {other!r} is {weight}; every weight must be a finite number"
+    )
+
+
+def _ends(numbers: ArrayLike) -> np.ndarray[Any, Any]:
+    """Return one end of every edge, as it was given."""
+    try:
+        ends = np.asarray(numbers)
+    except ValueError:  # lists of different lengths
+        ends = np.zeros(1, object)
+    if ends.dtype.kind not in "iuf" and ends.size:
+        raise InvalidInputError(
+            f"the ends of edges must be numbers of players, not {shown(numbers)}"
+        )
+    return ends
 
 
 def _checked_edges(
     n_players: int, i: ArrayLike, j: ArrayLike, weight: ArrayLike, labels: tuple[str, ...]
 ) -> Edges:
-    ends = np.asarray(i), np.asarray(j)
-    a, b = (end.astype(np.int64) for end in ends)
-    w = np.asarray(weight, dtype=np.float64)
+    ends = _ends(i), _ends(j)
+    with np.errstate(invalid="ignore"):  # told below, by comparison
+        a, b = (end.astype(np.int64, copy=False) for end in ends)
+    w = _floats(weight, "weights of the edges are")
     if not (a.shape == b.shape == w.shape and a.ndim == 1):
         raise InvalidInputError(
             f"edges need as many i as j as weights, but there are {a.size}, {b.size} and {w.size}"
         )
-    if n_players < 1:
-        raise InvalidInputError("there must be at least one player")
     for end, given in zip((a, b), ends, strict=True):
         wrong = np.flatnonzero((end < 0) | (end >= n_players) | (end != given))
         if len(wrong):
@@ -452,10 +548,7 @@ def _checked_edges(
     wrong = np.flatnonzero(~np.isfinite(w))
     if len(wrong):
         first = wrong[0]
-        raise InvalidInputError(
-            f"the synergy of {labels[a[first]]!r} and {labels[b[first]]!r} is {w[first]};"
-            " every weight must be a finite number"
-        )
+        raise _not_finite(labels[a[first]], labels[b[first]], w[first])
     wrong = np.flatnonzero((a == b) & (w != 0))
     if len(wrong):
         name = labels[a[wrong[0]]]
@@ -474,6 +567,9 @@ def _checked_edges(
 def _ordered(i: IntVector, j: IntVector, weight: FloatVector) -> Edges:
     """Return the edges with i < j, zeros dropped, in lexicographic order."""
     kept = weight != 0
-    low, high = np.minimum(i, j)[kept], np.maximum(i, j)[kept]
-    order = np.lexsort((high, low))
-    return Edges(*_frozen(low[order], high[order], weight[kept][order]))
+    low, high, weight = np.minimum(i, j)[kept], np.maximum(i, j)[kept], weight[kept]
+    key = low << 32 | high
+    if not (key[1:] > key[:-1]).all():
+        order = np.argsort(key, kind="stable")
+        low, high, weight = low[order], high[order], weight[order]
+    return Edges(*_frozen(low, high, weight))

@@ -5,26 +5,45 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
-from coalitions.graph import SynergyGraph
+from coalitions.array_files import (
+    FREELY_UNPACKED,
+    ArrayArchive,
+    ArrayFile,
+    ArrayHeader,
+)
+from coalitions.errors import InvalidInputError, shown
+from coalitions.game import FloatMatrix
+from coalitions.graph import MATRIX_LIMIT, SynergyGraph, check_matrix_shape
+from coalitions.input_files import opened
 from coalitions.storage import disk_trouble_named, storage_error
+from coalitions.text_files import load_json, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import networkx as nx
 
-Reader = Callable[[bytes, str, "str | None"], SynergyGraph]
+__all__ = [
+    "READERS",
+    "WRITERS",
+    "atomic_write",
+    "graph_of_document",
+    "graph_of_networkx",
+    "load_json",
+    "open_input",
+    "read_graph",
+    "write_graph",
+]
+
+Reader = Callable[[IO[bytes], str, "str | None"], SynergyGraph]
 Writer = Callable[[SynergyGraph], bytes]
 
 
@@ -32,37 +51,27 @@ def read_graph(
     path: str | Path, *, format: str | None = None, symmetrise: str | None = None
 ) -> SynergyGraph:
     """Read a graph; the file's ending, or `format`, says how. ``-`` is standard input."""
-    where, content, kind = read_input(path, format, READERS)
-    return READERS[kind](content, where, symmetrise)
+    with open_input(path, format, READERS) as (where, stream, kind):
+        return READERS[kind](stream, where, symmetrise)
 
 
-def read_input(
+@contextmanager
+def open_input(
     path: str | Path, format: str | None, known: Iterable[str]
-) -> tuple[str, bytes, str]:
-    """Return what to call the file in messages, its content, and its format."""
+) -> Iterator[tuple[str, IO[bytes], str]]:
+    """Give what to call the file in messages, the file, which can be sought, and its format."""
     kind = (format or Path(path).suffix).lower().lstrip(".")
-    if str(path) == "-":
-        if not kind:
-            raise InvalidInputError(
-                f"standard input needs a format; give one of {', '.join(known)} with --format"
-            )
-        where, content = "standard input", sys.stdin.buffer.read()
-    else:
-        where = str(path)
-        try:
-            content = Path(path).read_bytes()
-        except FileNotFoundError:
-            raise InvalidInputError(f"{where}: there is no such file") from None
-        except OSError as error:
-            raise InvalidInputError(f"{where}: cannot be read ({error.strerror})") from None
-    if kind not in known:
-        ending = f"the format {kind!r} is unknown" if kind else "the file's name has no ending"
+    if str(path) == "-" and not kind:
         raise InvalidInputError(
-            f"{where}: {ending}; a graph is one of {', '.join('.' + name for name in known)}"
+            f"standard input needs a format; give one of {', '.join(known)} with --format"
         )
-    if not content.strip():
-        raise InvalidInputError(f"{where}: is empty; expected a synergy graph")
-    return where, content, kind
+    with opened(path) as (where, stream):
+        if kind not in known:
+            ending = f"the format {kind!r} is unknown" if kind else "the file's name has no ending"
+            raise InvalidInputError(
+                f"{where}: {ending}; a graph is one of {', '.join('.' + name for name in known)}"
+            )
+        yield where, stream, kind
 
 
 def write_graph(graph: SynergyGraph, path: str | Path) -> None:
@@ -87,10 +96,16 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
             yield file
         return
     try:
+        if target.is_dir():
+            raise InvalidInputError(f"{path}: is a folder; give the name of a file")
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         refusal = InvalidInputError(f"{path}: cannot be written ({error.strerror})")
         raise storage_error(error, path) or refusal from None
+    except ValueError:
+        if "\0" not in str(path):
+            raise
+        raise InvalidInputError(f"{str(path)!r}: is no name of a file") from None
     try:
         with disk_trouble_named(path):
             with os.fdopen(descriptor, "wb") as file:
@@ -103,15 +118,6 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(name)
         raise
-
-
-def _text(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"{where}: is not UTF-8 text (byte {error.start}); save it as UTF-8"
-        ) from None
 
 
 @contextmanager
@@ -128,42 +134,74 @@ def _named(where: str) -> Iterator[None]:
 # -- .csv and .tsv: a square matrix, with names on both sides or on neither ------------------------
 
 
+class _Row(NamedTuple):
+    """A line of a table: its first cell, and the others, as numbers if that is what they are."""
+
+    line: int
+    first: str
+    rest: np.ndarray[Any, np.dtype[np.float64]] | list[str]
+
+    @property
+    def cells(self) -> list[str]:
+        return [self.first, *map(str, self.rest)]
+
+
 def _read_table(delimiter: str) -> Reader:
-    def read(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
-        text = _text(content, where)
-        rows = [
-            (number, row)
-            for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter), 1)
-            if any(cell.strip() for cell in row)
-        ]
+    def read(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+        rows = _rows(stream, where, delimiter)
         if not rows:
             raise InvalidInputError(f"{where}: is empty; expected a synergy graph")
         labels = None
         if _has_names(rows):
-            header = [cell.strip() for cell in rows[0][1][1:]]
+            header = [cell.strip() for cell in rows[0].cells[1:]]
             rows = rows[1:]
-            labels = [row[0].strip() for _, row in rows]
+            labels = [row.first.strip() for row in rows]
             if labels != header:
                 _reject_names(where, rows, labels, header)
-            rows = [(number, row[1:]) for number, row in rows]
-        first_column = 1 if labels is None else 2
-        matrix = _numbers(where, rows, len(rows), first_column)
+        matrix = _numbers(where, rows, named=labels is not None)
         with _named(where):
             return SynergyGraph(matrix, labels, symmetrise=symmetrise)
 
     return read
 
 
-def _has_names(rows: list[tuple[int, list[str]]]) -> bool:
+def _rows(stream: IO[bytes], where: str, delimiter: str) -> list[_Row]:
+    """Return the lines of a table; numbers take less memory than their digits, so they are read."""
+    rows: list[_Row] = []
+    with text_lines(stream, where) as lines, _named(where):
+        table = csv.reader(lines, delimiter=delimiter)
+        try:
+            for row in table:
+                if any(cell.strip() for cell in row):
+                    # The first line keeps its cells: they may be names that look like numbers.
+                    rest = _floats(row[1:]) if rows else None
+                    rows.append(_Row(table.line_num, row[0], row[1:] if rest is None else rest))
+                    side = max(len(row), len(rows)) - 1  # one may be names
+                    if side > MATRIX_LIMIT:
+                        check_matrix_shape((side, side))
+        except csv.Error:
+            raise InvalidInputError(
+                f"{where}: line {table.line_num}: a cell has more than {csv.field_size_limit()}"
+                " characters; perhaps a quotation mark is not closed"
+            ) from None
+    return rows
+
+
+def _floats(cells: list[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    try:
+        return np.array([float(cell) for cell in cells], np.float64)
+    except ValueError:
+        return None
+
+
+def _has_names(rows: list[_Row]) -> bool:
     """Tell whether the table has names: its corner is no number, or no name is one."""
-    corner, *header = rows[0][1]
-    names = [*header, *(row[0] for _, row in rows[1:])]
+    corner, *header = rows[0].cells
+    names = [*header, *(row.first for row in rows[1:])]
     return _number(corner) is None or (bool(names) and all(_number(name) is None for name in names))
 
 
-def _reject_names(
-    where: str, rows: list[tuple[int, list[str]]], labels: list[str], header: list[str]
-) -> None:
+def _reject_names(where: str, rows: list[_Row], labels: list[str], header: list[str]) -> None:
     if len(labels) != len(header):
         raise InvalidInputError(
             f"{where}: the synergy matrix must be square, but the header names {len(header)}"
@@ -174,31 +212,34 @@ def _reject_names(
         k for k, names in enumerate(zip(labels, header, strict=True)) if len(set(names)) > 1
     )
     raise InvalidInputError(
-        f"{where}: line {rows[wrong][0]} is named {labels[wrong]!r}, but column {wrong + 2} is"
-        f" {header[wrong]!r}; names must be in the header and in the first column, in one order,"
-        " or in neither"
+        f"{where}: line {rows[wrong].line} is named {shown(labels[wrong])}, but column {wrong + 2}"
+        f" is {shown(header[wrong])}; names must be in the header and in the first column, in one"
+        " order, or in neither"
     )
 
 
-def _numbers(
-    where: str, rows: list[tuple[int, list[str]]], width: int, first_column: int
-) -> list[list[float]]:
-    matrix = []
-    for line, row in rows:
-        if len(row) != width:
+def _numbers(where: str, rows: list[_Row], *, named: bool) -> FloatMatrix:
+    """Return the numbers of the table, without a column of names."""
+    n = len(rows)
+    for row in rows:
+        width = len(row.rest) if named else len(row.rest) + 1
+        if width != n:
             raise InvalidInputError(
-                f"{where}: the synergy matrix must be square, but line {line} has {len(row)}"
-                f" numbers and there are {width} rows"
+                f"{where}: the synergy matrix must be square, but line {row.line} has {width}"
+                f" numbers and there are {n} rows"
             )
-        numbers = []
-        for column, cell in enumerate(row, first_column):
-            number = _number(cell)
-            if number is None:
-                raise InvalidInputError(
-                    f"{where}: line {line}, column {column}: {cell.strip()!r} is not a number"
-                )
-            numbers.append(number)
-        matrix.append(numbers)
+    matrix = np.empty((n, n))
+    for k, row in enumerate(rows):
+        numbers = row.rest if isinstance(row.rest, np.ndarray) else _floats(row.rest)
+        first = 0.0 if named else _number(row.first)
+        if numbers is None or first is None:
+            cells = row.cells
+            column = next(c for c in range(named, n + named) if _number(cells[c]) is None)
+            raise InvalidInputError(
+                f"{where}: line {row.line}, column {column + 1}: {shown(cells[column].strip())} is"
+                " not a number"
+            )
+        matrix[k] = numbers if named else [first, *numbers]
     return matrix
 
 
@@ -229,18 +270,18 @@ def _shortest(number: float) -> str:
 # -- .npy and .npz ---------------------------------------------------------------------------------
 
 
-def _load_numpy(content: bytes, where: str) -> Any:  # noqa: ANN401 (an array or an archive)
-    try:
-        return np.load(io.BytesIO(content), allow_pickle=False)
-    except Exception:
-        raise InvalidInputError(
-            f"{where}: is not a NumPy file of plain numbers (objects are never loaded)"
-        ) from None
-
-
-def _read_npy(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_npy(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+    file = ArrayFile(stream, where)
     with _named(where):
-        return SynergyGraph(_load_numpy(content, where), symmetrise=symmetrise)
+        _check_matrix(file.header)
+        return SynergyGraph(file.load(), symmetrise=symmetrise)
+
+
+def _check_matrix(header: ArrayHeader) -> int:
+    """Return the number of players of a stored matrix, or refuse it before it is unpacked."""
+    if not header.is_numeric:
+        raise InvalidInputError(f"the synergy matrix is not numeric: of type {header.dtype}")
+    return check_matrix_shape(header.shape)
 
 
 def _write_npy(graph: SynergyGraph) -> bytes:
@@ -249,57 +290,84 @@ def _write_npy(graph: SynergyGraph) -> bytes:
     return buffer.getvalue()
 
 
-def _read_npz(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
-    archive = _load_numpy(content, where)
-    if isinstance(archive, np.ndarray):
-        raise InvalidInputError(f"{where}: holds one bare array; name it .npy")
-    try:
-        arrays = {name: archive[name] for name in archive.files}
-    except ValueError:
-        raise InvalidInputError(f"{where}: holds Python objects, which are never loaded") from None
-    # A numeric `labels` is somebody's clustering, not names.
-    labels = arrays["labels"].tolist() if _is_text(arrays.get("labels")) else None
+def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+    archive = ArrayArchive(stream, where)
     with _named(where):
-        if {"i", "j", "weight", "n_players"} <= arrays.keys():
-            return SynergyGraph.from_edges(
-                int(arrays["n_players"]), arrays["i"], arrays["j"], arrays["weight"], labels
-            )
+        if all(name in archive for name in ("n_players", "i", "j", "weight")):
+            return _graph_of_stored_edges(archive)
         for key in ("S", "matrix"):
-            if key in arrays:
-                return SynergyGraph(arrays[key], labels, symmetrise=symmetrise)
-    raise InvalidInputError(
-        f"{where}: has the arrays {', '.join(sorted(arrays)) or 'none'}; expected the matrix as S"
-    )
+            if key in archive:
+                n_players = _check_matrix(archive.header(key))
+                labels = _stored_labels(archive, n_players)
+                return SynergyGraph(archive.load(key)[0], labels, symmetrise=symmetrise)
+    there = ", ".join(name[:40] for name in archive.names[:10]) or "none"
+    raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
 
 
-def _is_text(labels: np.ndarray[Any, Any] | None) -> bool:
-    return labels is not None and labels.dtype.kind in "US"
+def _graph_of_stored_edges(archive: ArrayArchive) -> SynergyGraph:
+    about = archive.header("n_players")
+    if about.dtype.kind not in "iu" or about.size != 1:
+        raise InvalidInputError("n_players must be a whole number")
+    n_players = int(archive.load("n_players")[0].item())
+    shapes = [archive.header(name).shape for name in ("i", "j", "weight")]
+    if len({*shapes}) != 1 or len(shapes[0]) != 1:
+        raise InvalidInputError(f"i, j and weight must be lists of one length, not {shapes}")
+    for name in ("i", "j", "weight"):
+        if not archive.header(name).is_numeric:
+            raise InvalidInputError(f"{name} is not numeric: of type {archive.header(name).dtype}")
+    labels = _stored_labels(archive, n_players)
+    i, j, weight = archive.load("i", "j", "weight")
+    return SynergyGraph.from_edges(n_players, i, j, weight, labels)
+
+
+def _stored_labels(archive: ArrayArchive, n_players: int) -> list[str] | None:
+    # A numeric `labels` is somebody's clustering, not names.
+    if "labels" not in archive or not archive.header("labels").is_text:
+        return None
+    shape = archive.header("labels").shape
+    if shape != (n_players,):
+        raise InvalidInputError(
+            f"labels has the shape {shape}; {n_players} players need as many names"
+        )
+    (names,) = archive.load("labels")
+    try:
+        return [name if isinstance(name, str) else name.decode() for name in names.tolist()]
+    except (ValueError, SystemError):  # numbers that stand for no character
+        raise InvalidInputError("labels is not text: it has characters that do not exist") from None
 
 
 def _write_npz(graph: SynergyGraph) -> bytes:
     buffer = io.BytesIO()
-    names = np.array(graph.labels)
+    arrays: dict[str, Any] = {"S": graph.matrix} if not graph.is_sparse else graph.edges._asdict()
     if graph.is_sparse:
-        i, j, weight = graph.edges
-        np.savez_compressed(
-            buffer, n_players=graph.n_players, i=i, j=j, weight=weight, labels=names
-        )
-    else:
-        np.savez_compressed(buffer, S=graph.matrix, labels=names)
+        arrays["n_players"] = np.int64(graph.n_players)
+    # What is large is not packed: it would take long, and an archive that unpacks to a hundred
+    # times its size is not read.
+    large = sum(array.nbytes for array in arrays.values()) > FREELY_UNPACKED
+    save = np.savez if large else np.savez_compressed
+    save(buffer, **arrays, labels=np.array(graph.labels))
     return buffer.getvalue()
 
 
 # -- .json -----------------------------------------------------------------------------------------
 
 
-def _read_json(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
-    document = load_json(content, where)
+def _read_json(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+    return graph_of_document(load_json(stream.read(), where), where, symmetrise)
+
+
+def graph_of_document(
+    document: Any,  # noqa: ANN401 (user data, checked here)
+    where: str,
+    symmetrise: str | None,
+) -> SynergyGraph:
+    """Return the graph of a parsed JSON document."""
     if not isinstance(document, dict) or not {"matrix", "edges"} & document.keys():
         raise InvalidInputError(
             f'{where}: expected an object with "matrix" or "edges", and perhaps "labels"'
         )
     labels = document.get("labels")
-    if labels is not None and not isinstance(labels, list):
+    if labels is not None and not (isinstance(labels, list) and all(map(_is_name, labels))):
         raise InvalidInputError(f'{where}: "labels" must be a list of names')
     with _named(where):
         if "matrix" in document:
@@ -309,22 +377,8 @@ def _read_json(content: bytes, where: str, symmetrise: str | None) -> SynergyGra
         )
 
 
-def load_json(content: bytes, where: str) -> Any:  # noqa: ANN401 (whatever the document holds)
-    """Parse a JSON document, or say where it is broken."""
-    try:
-        return json.loads(_text(content, where))
-    except json.JSONDecodeError as error:
-        raise InvalidInputError(
-            f"{where}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
-        ) from None
-    except RecursionError:
-        raise InvalidInputError(f"{where}: is nested too deeply to be read as JSON") from None
-    except InvalidInputError:
-        raise
-    except ValueError:  # the one limit of Python's numbers
-        raise InvalidInputError(
-            f"{where}: has a whole number of more than 4300 digits; no number here needs them"
-        ) from None
+def _is_name(label: object) -> bool:
+    return isinstance(label, str | int | float)
 
 
 def _json_edges(
@@ -336,21 +390,26 @@ def _json_edges(
     names = [str(label) for label in labels or ()]
     known = set(names)
     found = []
-    for number, edge in enumerate(edges if isinstance(edges, list) else [None], 1):
+    for number, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
         if (
             not isinstance(edge, list)
             or len(edge) != 3
+            or not all(map(_is_name, edge[:2]))
             or not isinstance(edge[2], int | float)
             or isinstance(edge[2], bool)
         ):
             raise InvalidInputError(
-                f"{where}: edge {number} must be [player, player, weight], not {json.dumps(edge)}"
+                f"{where}: edge {number} must be [player, player, weight], not {shown(edge)}"
             )
         ends = []
         for end in edge[:2]:
             by_number = isinstance(end, int) and str(end) not in known and 0 <= end < len(names)
             ends.append(names[end] if by_number else str(end))
-        found.append((ends[0], ends[1], float(edge[2])))
+        try:
+            weight = float(edge[2])
+        except OverflowError:  # a whole number of more than 308 digits
+            weight = math.inf
+        found.append((ends[0], ends[1], weight))
     return found
 
 
@@ -368,19 +427,22 @@ def _write_json(graph: SynergyGraph) -> bytes:
 # -- .edges: lines `a b weight` --------------------------------------------------------------------
 
 
-def _read_edges(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_edges(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
     edges: list[tuple[str, str, float]] = []
-    for number, line in enumerate(_text(content, where).splitlines(), 1):
-        cells = line.split("#", 1)[0].split()
-        if not cells:
-            continue
-        if len(cells) == 1:  # a player without any edge
-            edges.append((cells[0], cells[0], 0.0))
-            continue
-        weight = _number(cells[2]) if len(cells) == 3 else None
-        if weight is None:
-            raise InvalidInputError(f"{where}: line {number}: expected `a b weight`, not {line!r}")
-        edges.append((cells[0], cells[1], weight))
+    with text_lines(stream, where) as lines:
+        for number, line in enumerate(lines, 1):
+            cells = line.split("#", 1)[0].split()
+            if not cells:
+                continue
+            if len(cells) == 1:  # a player without any edge
+                edges.append((cells[0], cells[0], 0.0))
+                continue
+            weight = _number(cells[2]) if len(cells) == 3 else None
+            if weight is None:
+                raise InvalidInputError(
+                    f"{where}: line {number}: expected `a b weight`, not {shown(line.strip())}"
+                )
+            edges.append((cells[0], cells[1], weight))
     with _named(where):
         return _graph_of_named_edges(edges, where, None, symmetrise)
 
@@ -419,7 +481,9 @@ def _graph_of_named_edges(
     for a, b, _ in edges:
         for end in (a, b):
             if end not in place:
-                raise InvalidInputError(f"{where}: an edge names {end!r}, who is not in labels")
+                raise InvalidInputError(
+                    f"{where}: an edge names {shown(end)}, who is not in labels"
+                )
     ends = np.array([(place[a], place[b]) for a, b, _ in edges], np.int64).reshape(-1, 2)
     weights = np.array([weight for _, _, weight in edges])
     if symmetrise is not None:
@@ -445,19 +509,38 @@ def _symmetrised(
 # -- .graphml and networkx -------------------------------------------------------------------------
 
 
-def _read_graphml(content: bytes, where: str, symmetrise: str | None) -> SynergyGraph:
-    from xml.etree.ElementTree import ParseError
-
+def _read_graphml(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
     import networkx as nx
 
-    if b"<!ENTITY" in content:  # entity expansion is how an XML file exhausts memory
-        raise InvalidInputError(f"{where}: declares XML entities, which are not read")
-    try:
+    content = stream.read()
+    with _named(where), _not_graphml(where):
+        _refuse_entities(content)
         graph = nx.read_graphml(io.BytesIO(content))
-    except (nx.NetworkXException, ParseError, KeyError, ValueError) as error:
-        raise InvalidInputError(f"{where}: is not GraphML ({error})") from None
     with _named(where):
         return graph_of_networkx(graph, weight="weight", symmetrise=symmetrise)
+
+
+def _refuse_entities(content: bytes) -> None:
+    """Refuse a document that declares entities, by which a small file fills any memory."""
+    from xml.parsers import expat
+
+    def refuse(*_: object) -> None:
+        raise InvalidInputError("declares XML entities, which are not read")
+
+    parser = expat.ParserCreate()  # it knows the encoding, as a search for bytes would not
+    parser.EntityDeclHandler = refuse
+    parser.Parse(content, True)
+
+
+@contextmanager
+def _not_graphml(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (InvalidInputError, MemoryError):
+        raise
+    except Exception as error:  # networkx checks nothing: what is missing or misspelt, it trips on
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
+        raise InvalidInputError(f"{where}: is not GraphML ({reason})") from None
 
 
 def _write_graphml(graph: SynergyGraph) -> bytes:
@@ -481,7 +564,7 @@ def graph_of_networkx(graph: nx.Graph, *, weight: str, symmetrise: str | None) -
         number = _number(str(value))
         if number is None:
             raise InvalidInputError(
-                f"the weight of {str(a)!r}–{str(b)!r} is {value!r}, not a number"
+                f"the weight of {str(a)!r}–{str(b)!r} is {shown(value)}, not a number"
             )
         ends.append((place[a], place[b]))
         weights.append(number)

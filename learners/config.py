@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
+from coalitions.text_files import decoded
 from learners.options import check_options, from_values, option
 
 __all__ = ["NO_EFFECT", "RunConfig", "differing_settings", "from_values", "spoken_setting"]
@@ -25,6 +26,9 @@ _method, _data, _training, _privacy, _machine = (
 )
 
 _DEFAULT_DELTA = 1e-5
+
+_LONGEST = 1 << 16
+"""Bytes of the longest TOML file that is read; a complete configuration has two thousand."""
 
 
 @dataclass(frozen=True)
@@ -173,11 +177,22 @@ class RunConfig:
     def read(cls, path: Path) -> RunConfig:
         """Return the configuration in a TOML file."""
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInputError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            with path.open("rb") as file:
+                content = file.read(_LONGEST + 1)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInputError(f"cannot read {path}: {reason}") from None
+        text = decoded(content, str(path))
+        if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
+            # Python's parser takes minutes for a name of 64 kB that is all dots.
+            raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
+        try:
+            values = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
             raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+        except (RecursionError, ValueError) as error:  # too many digits in a number
+            reason = "its lists are too deep" if isinstance(error, RecursionError) else error
+            raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
         try:
             return cls.of(values)
         except InvalidInputError as error:

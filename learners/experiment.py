@@ -401,5 +401,6 @@ def _import_plugins(config: RunConfig) -> None:
     for name in config.plugins:
         try:
             importlib.import_module(name)
-        except ImportError as error:
+        # '' and '.' are no names, and not all that is named can be read.
+        except (ImportError, SyntaxError, TypeError, ValueError) as error:
             raise InvalidInputError(f"plugin {name!r} cannot be imported: {error}") from None

@@ -19,9 +19,15 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 
 T = TypeVar("T")
+
+LARGEST = 3.4e38
+"""Largest number an option can be: networks compute with 32 bits."""
+
+LARGEST_WHOLE = 2**63 - 1
+"""Largest whole number an option can be, for generators of random numbers and arrays."""
 
 OBSERVABLES = {
     "models": "the clients' models: `models/`",
@@ -64,9 +70,9 @@ class Range:
             and (self.above is None or value > self.above)
             and (self.most is None or value <= self.most)
             and (self.below is None or value < self.below)
-            and not math.isnan(value)
+            and value == value  # not NaN
             # An infinite number is within no range that is closed to one side only.
-            and (math.isfinite(value) or self == Range())
+            and (abs(value) < math.inf or self == Range())
         )
 
     def __str__(self) -> str:
@@ -233,7 +239,12 @@ def check_options(instance: object, of: str = "") -> None:
             continue
         if facts.range is not None and value not in facts.range:
             raise InvalidInputError(
-                f"{each.name}{of} must be {_demanded(facts.range)}, not {value}"
+                f"{each.name}{of} must be {_demanded(facts.range)}, not {shown(value)}"
+            )
+        largest = LARGEST_WHOLE if isinstance(value, int) else LARGEST
+        if isinstance(value, int | float) and largest < abs(value) < math.inf:
+            raise InvalidInputError(
+                f"{each.name}{of} can be {largest:g} at most, not {shown(value)}"
             )
         if isinstance(value, float) and math.isnan(value):
             raise InvalidInputError(f"{each.name}{of} must be a number, not {value}")
@@ -287,7 +298,7 @@ def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             there = f"there are: {', '.join(known)}" if known else "it has none"
-            raise InvalidInputError(f"there is no {noun} {key!r}; {hint}{there}")
+            raise InvalidInputError(f"there is no {noun} {shown(key)}; {hint}{there}")
         arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
     missing = [
         name
@@ -314,10 +325,11 @@ def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a ty
     elif origin is Literal:
         if value in arguments:
             return value
-        close = difflib.get_close_matches(str(value), map(str, arguments), n=1)
+        text = value if isinstance(value, str) else ""
+        close = difflib.get_close_matches(text, map(str, arguments), n=1)
         hint_text = f"did you mean {close[0]!r}? " if close else ""
         raise InvalidInputError(
-            f"{what} is {value!r}; {hint_text}it can be: {', '.join(map(str, arguments))}"
+            f"{what} is {shown(value)}; {hint_text}it can be: {', '.join(map(str, arguments))}"
         )
     elif origin is tuple:
         if isinstance(value, str):
@@ -342,10 +354,12 @@ def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a ty
         elif isinstance(value, hint) and not isinstance(value, bool):
             return value
         elif hint is float and isinstance(value, int) and not isinstance(value, bool):
+            if abs(value) > LARGEST:
+                raise InvalidInputError(f"{what} can be {LARGEST:g} at most, not {shown(value)}")
             return float(value)
     elif hint is str and isinstance(value, (str, Path)):
         return str(value)
-    raise InvalidInputError(f"{what} must be {spoken(hint, article=True)}, not {value!r}")
+    raise InvalidInputError(f"{what} must be {spoken(hint, article=True)}, not {shown(value)}")
 
 
 def spoken(hint: Any, *, article: bool = False) -> str:  # noqa: ANN401 (a type hint)

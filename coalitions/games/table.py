@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 
@@ -13,6 +11,8 @@ from numpy.typing import ArrayLike
 from coalitions.enumeration import masks_of_coalitions, value_table
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, Game, as_coalitions
+from coalitions.input_files import opened
+from coalitions.text_files import load_json
 
 
 class TableGame:
@@ -67,24 +67,21 @@ class TableGame:
     @classmethod
     def read(cls, path: str | Path) -> TableGame:
         """Read ``{"values": [v(0), v(1), …], "labels": […]}``; the path ``-`` is standard input."""
-        try:
-            text = sys.stdin.read() if str(path) == "-" else Path(path).read_text("utf-8")
-            document = json.loads(text)
-        except FileNotFoundError:
-            raise InvalidInputError(f"there is no file {path}") from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise InvalidInputError(f"{path} cannot be read as JSON: {error}") from None
-        return cls.from_document(document, str(path))
+        with opened(path) as (where, stream):
+            return cls.from_document(load_json(stream.read(), where), where)
 
     @classmethod
     def from_document(cls, document: object, source: str = "the document") -> TableGame:
         """Return the game of a parsed JSON document with ``values`` and, maybe, ``labels``."""
         if not isinstance(document, dict) or not isinstance(document.get("values"), list):
-            raise InvalidInputError(f'{source} must hold {{"values": [v(0), v(1), …]}}')
+            raise InvalidInputError(f'{source}: expected {{"values": [v(0), v(1), …]}}')
         labels = document.get("labels")
         if labels is not None and not isinstance(labels, list):
-            raise InvalidInputError(f"the labels of {source} must be a list of names")
-        return cls(document["values"], labels)
+            raise InvalidInputError(f'{source}: "labels" must be a list of names')
+        try:
+            return cls(document["values"], labels)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{source}: {error}") from None
 
     @property
     def n_players(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape
 from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
@@ -101,12 +101,16 @@ def federated_data(
         partition = source.partition
     if train_size is None:
         train_size = source.train_size
-    sizes = _per_client(train_size, clients)
     domains = source.load(data_folder(data_dir))
     if len({(images.n_classes, images.shape) for images in domains.values()}) != 1:
         raise InvalidInputError(
             f"all domains of {dataset} must have the same classes and one shape; ImageSet takes "
             "the shape to bring the pictures to"
+        )
+    images_there = sum(len(images.train) for images in domains.values())
+    if clients > images_there:  # said before anything is as long as the number of clients
+        raise InvalidInputError(
+            f"{shown(clients)} clients are too many: {dataset} has {images_there} training images"
         )
     name, _, layout = partition.partition(":")
     if name == "domains" and len(domains) == 1:
@@ -114,6 +118,7 @@ def federated_data(
             f"the partition domains needs a data set that has some, such as digits-domains, and "
             f"{dataset} has none"
         )
+    sizes = _per_client(train_size, clients)
     domain_of = domain_of_clients(tuple(domains), clients, layout if name == "domains" else "")
     first = next(iter(domains.values()))
     poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes)

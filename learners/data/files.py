@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.array_files import ArrayArchive
 from coalitions.errors import InvalidInputError, MissingDependencyError
+from coalitions.input_files import opened
 from learners.data.dataset import Images, ImageSet
 
 
@@ -31,18 +31,21 @@ def read_npz(path: Path, n_classes: int) -> ImageSet:
 
     Images are [N, H, W] (grey) or [N, H, W, 3]. Nothing in the file is executed (no pickle).
     """
+    names = ("x_train", "y_train", "x_test", "y_test")
+    if not path.exists():
+        raise InvalidInputError(f"there is no file {path}")
     try:
-        # Opened here, because numpy leaves the file open if it is no archive.
-        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
-            x_train, y_train, x_test, y_test = (
-                archive[key] for key in ("x_train", "y_train", "x_test", "y_test")
-            )
-    except FileNotFoundError:
-        raise InvalidInputError(f"there is no file {path}") from None
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        with opened(path) as (where, stream):
+            archive = ArrayArchive(stream, where)
+            for name in names:
+                if name not in archive or not archive.header(name).is_numeric:
+                    raise InvalidInputError(f"there is no {name} of numbers")
+            x_train, y_train, x_test, y_test = archive.load(*names)
+    except InvalidInputError as error:
+        reason = str(error).removeprefix(f"{path}: ")
         raise InvalidInputError(
             f"{path} is not an image set: it needs the uint8 arrays x_train, y_train, x_test and "
-            f"y_test ({' '.join(str(error).split())})"
+            f"y_test ({reason})"
         ) from None
     try:
         return ImageSet(Images(x_train, y_train), Images(x_test, y_test), n_classes)

@@ -106,6 +106,43 @@ def test_symmetrise_takes_mean_min_or_max(how, expected, kind):
     assert graph.matrix[0, 1] == expected
 
 
+def test_the_mean_of_any_matrix_is_symmetric_to_the_last_bit(rng):
+    matrix = rng.normal(size=(40, 40))
+    np.fill_diagonal(matrix, 0)
+    assert SynergyGraph(matrix, symmetrise="mean").n_players == 40
+    large = np.array([[0, 1.5e308], [-1.5e308, 0]])
+    assert SynergyGraph(large, symmetrise="mean").matrix[0, 1] == 0
+    assert SynergyGraph(np.abs(large), symmetrise="mean").matrix[0, 1] == 1.5e308
+
+
+def test_labels_may_come_from_a_generator():
+    assert SynergyGraph(THREE, labels=(name for name in "abc")).labels == ("a", "b", "c")
+    matrix = sparse.csr_array(np.array(THREE))
+    assert SynergyGraph(matrix, labels=(name for name in "abc")).labels == ("a", "b", "c")
+
+
+def test_a_matrix_of_too_many_players_is_refused_before_it_is_copied():
+    with pytest.raises(InvalidInputError, match=r"above 8000 players give the pairs"):
+        SynergyGraph(np.broadcast_to(0.0, (20_000, 20_000)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((10**9, [0], [1], [1.0]), "1000000000 players without names are too many"),
+        ((2.5, [0], [1], [1.0]), "n_players is 2.5"),
+        ((3, ["a"], [1], [1.0]), "ends of edges must be numbers of players"),
+        ((3, [np.nan], [1], [1.0]), "edge 1 names player nan"),
+        ((3, [0], [1], ["x"]), "weights of the edges are not numeric"),
+        ((3, [0], [1], np.array([1j])), "weights of the edges are not numeric"),
+        ((3, [0], [1], [10**400]), "weights of the edges are not numeric"),
+    ],
+)
+def test_odd_edges_are_refused_in_a_sentence(arguments, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        SynergyGraph.from_edges(*arguments)
+
+
 def test_symmetrise_refuses_other_words():
     with pytest.raises(InvalidInputError, match="one of mean, min, max"):
         SynergyGraph(THREE, symmetrise="median")

@@ -1,0 +1,72 @@
+"""Text as people have it: UTF-8, or UTF-16 as spreadsheets export it; and the JSON in it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from coalitions.errors import InvalidInputError
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""How a text that is not UTF-8 begins."""
+
+
+def _encoding(start: bytes) -> str:
+    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
+
+
+@contextmanager
+def _decoding(where: str) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.object[error.start]:#04x}" if error.object else error.reason
+        raise InvalidInputError(f"{where}: is not UTF-8 text ({byte}); save it as UTF-8") from None
+    except UnicodeError as error:  # UTF-16 whose mark comes without the rest
+        raise InvalidInputError(f"{where}: is not text ({error}); save it as UTF-8") from None
+
+
+def decoded(content: bytes, where: str) -> str:
+    """Return the text that the bytes of a file are."""
+    with _decoding(where):
+        return content.decode(_encoding(content[:4]))
+
+
+@contextmanager
+def text_lines(stream: IO[bytes], where: str) -> Iterator[io.TextIOWrapper]:
+    """Give the lines of a file one by one, whichever of the three line ends it has."""
+    encoding = _encoding(stream.read(4))
+    stream.seek(0)
+    lines = io.TextIOWrapper(stream, encoding, newline="")
+    try:
+        with _decoding(where):
+            yield lines
+    finally:
+        lines.detach()  # whoever opened the stream closes it
+
+
+def load_json(content: bytes, where: str) -> Any:  # noqa: ANN401 (whatever the document holds)
+    """Parse a JSON document, or say where it is broken."""
+    try:
+        return json.loads(decoded(content, where))
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(
+            f"{where}: line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
+        ) from None
+    except RecursionError:
+        raise InvalidInputError(f"{where}: is nested too deeply to be read as JSON") from None
+    except InvalidInputError:
+        raise
+    except ValueError:  # the one limit of Python's numbers
+        raise InvalidInputError(
+            f"{where}: has a whole number of more than 4300 digits; no number here needs them"
+        ) from None
