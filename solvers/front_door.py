@@ -19,7 +19,7 @@ from solvers.certificate import Certificate, Part
 from solvers.demands import Contraction, Pairs, checked_sizes, contract
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 from solvers.solution import Solution
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, heeding_ctrl_c
 from solvers.splitting import Piece, Tally, positive_components, settled
 
 if TYPE_CHECKING:
@@ -101,17 +101,16 @@ def solve(
     sizes = checked_sizes(problem, n_groups, min_size, max_size)
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
     start = None if warm_start is None else problem.contract(warm_start.labels)
-    if sizes is not None:
-        if not method.takes_sizes:
-            raise InvalidInputError(
-                f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
-                " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
-            )
-        answer = _in_one_piece(problem, method, limits, None, sizes)
-    elif method.exact:
-        answer = _by_components(problem, method, limits, start)
-    else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
-        answer = _in_one_piece(problem, method, limits, start, None)
+    if sizes is not None and not method.takes_sizes:
+        raise InvalidInputError(
+            f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
+            " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
+        )
+    with heeding_ctrl_c(limits):
+        if sizes is None and method.exact:
+            answer = _by_components(problem, method, limits, start)
+        else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
+            answer = _in_one_piece(problem, method, limits, start, sizes)
 
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
