@@ -8,7 +8,7 @@
     │   └── MissingDependencyError  the name is known, but its package is not installed
     ├── BudgetError                 the budget is too small for what was asked (a ValueError)
     ├── InfeasibleError             no structure meets the demands (exit code 1)
-    └── NoSolutionError             a method ended without any answer (exit code 1)
+    └── NoSolutionError             a method ended without an answer that can be used (exit code 1)
 
 A message is one sentence that says what came, what was expected and what to do.
 """
@@ -41,4 +41,4 @@ class InfeasibleError(CoalitionError):
 
 
 class NoSolutionError(CoalitionError):
-    """A method ended without any answer, for instance at its time limit."""
+    """A method ended without an answer: time was over, or what it returned cannot be right."""

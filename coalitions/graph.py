@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -159,6 +160,11 @@ class SynergyGraph:
         r"""Return the sum of all synergies inside coalitions, correctly rounded.
 
         .. math:: v(\mathcal{C}) = \sum_{C \in \mathcal{C}} \sum_{i<j \in C} s_{ij}
+
+        Raises
+        ------
+        InvalidInputError
+            The structure is for other players, or the sum is larger than a float can be.
         """
         if structure.n_players != self.n_players:
             raise InvalidInputError(
@@ -166,7 +172,7 @@ class SynergyGraph:
             )
         labels = structure.labels
         i, j, weight = self.edges
-        return math.fsum(weight[labels[i] == labels[j]].tolist())
+        return weight_sum(weight[labels[i] == labels[j]])
 
     def game(self) -> InducedSubgraphGame:
         """Return the game in which a coalition is worth the synergies inside it."""
@@ -245,6 +251,32 @@ class SynergyGraph:
 
     def __repr__(self) -> str:
         return f"SynergyGraph({self.n_players} players, {len(self.edges.weight)} edges)"
+
+
+def weight_sum(weights: FloatVector) -> float:
+    """Return the sum of synergies, correctly rounded whatever their order.
+
+    Raises
+    ------
+    InvalidInputError
+        The sum is larger than a float can be.
+
+    Examples
+    --------
+    >>> weight_sum(np.array([1e16, 1.0, -1e16])), weight_sum(np.array([1e308, 1e308, -1e308]))
+    (1.0, 1e+308)
+    """
+    numbers = weights.tolist()
+    try:
+        return math.fsum(numbers)
+    except OverflowError:  # on the way, or in the end
+        try:
+            return float(sum(map(Fraction, numbers), Fraction(0)))
+        except OverflowError:
+            raise InvalidInputError(
+                "synergies add up to more than a float can be (1.8e308); divide all of them by"
+                " the same number, 1e10 for instance"
+            ) from None
 
 
 def _frozen(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:

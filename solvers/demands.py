@@ -1,26 +1,30 @@
 """Demands on a structure: who must be together, who must not, how many and how large.
 
 Players that must be together are contracted to one node before anything else happens. A pair that
-must stay apart gets a weight so negative that no optimal structure joins it: the contracted graph
-is an ordinary one, so every reduction and every exact method is valid on it as it is.
+must stay apart gets the lowest weight there is, which `solvers.conditioning` raises to one that
+just does not pay: the graph that solvers see is an ordinary one, so every reduction and every exact
+method is valid on it as it is.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import FloatVector, IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, weight_sum
 from solvers.program import components
 from solvers.solver import Sizes
 
 Pairs = Iterable[Sequence[int]]
+
+FORBIDDEN = -sys.float_info.max
+"""The weight of a pair that must stay apart."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +34,18 @@ class Contraction:
     Attributes
     ----------
     graph
-        The graph between the groups, forbidden pairs with a prohibitive weight.
+        The graph between the groups, forbidden pairs with the weight `FORBIDDEN`.
     group
         The node of each player.
     constant
-        What the players inside the groups are worth together.
+        What the players inside the groups are worth together, to twice the precision of a float.
     must_link, cannot_link
         The demands themselves, as pairs of players.
     """
 
     graph: SynergyGraph
     group: IntVector
-    constant: float
+    constant: Fraction = Fraction(0)
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
 
@@ -61,16 +65,16 @@ class Contraction:
 
 
 def contract(graph: SynergyGraph, must_link: Pairs = (), cannot_link: Pairs = ()) -> Contraction:
-    r"""Return the graph in which demanded pairs are one node and forbidden pairs do not pay.
+    """Return the graph in which demanded pairs are one node and forbidden pairs are `FORBIDDEN`.
 
-    Where :math:`P_i` is the sum of the positive synergies of node i, a forbidden pair i, j gets the
-    weight :math:`-(\min(P_i, P_j) + \max|s|)`: in any coalition that holds both, the one with the
-    smaller P gains by leaving, so no optimal structure joins them.
+    The synergy of two nodes is the correctly rounded sum of those of their players: it does not
+    depend on any order, so whoever checks a proof finds the same number.
 
     Raises
     ------
     InvalidInputError
-        A pair names somebody who is not there, or has not two different players.
+        A pair names somebody who is not there, or has not two different players; or a sum is larger
+        than a float can be.
     InfeasibleError
         Two players must be together and must not.
     """
@@ -78,7 +82,7 @@ def contract(graph: SynergyGraph, must_link: Pairs = (), cannot_link: Pairs = ()
     apart = _checked_pairs(cannot_link, graph, "cannot_link")
     n = graph.n_players
     if not len(together) and not len(apart):
-        return Contraction(graph, np.arange(n), 0.0)
+        return Contraction(graph, np.arange(n))
     group = components(n, together[:, 0], together[:, 1])
     # Nodes are numbered by their first players, so that the order of players is kept.
     _, first, group = np.unique(group, return_index=True, return_inverse=True)
@@ -93,14 +97,21 @@ def contract(graph: SynergyGraph, must_link: Pairs = (), cannot_link: Pairs = ()
             )
     i, j, weight = graph.edges
     inside = group[i] == group[j]
-    constant = math.fsum(weight[inside].tolist())
     ends = _merged(group[i[~inside]], group[j[~inside]], weight[~inside], len(first))
     merged = SynergyGraph.from_edges(
         len(first), *_forbid(len(first), *ends, group[apart]), labels=_names(graph, group)
     )
     if not graph.is_sparse:
         merged = SynergyGraph(merged.matrix, merged.labels)
-    return Contraction(merged, group, constant, _tuples(together), _tuples(apart))
+    return Contraction(
+        merged, group, _precise_sum(weight[inside]), _tuples(together), _tuples(apart)
+    )
+
+
+def _precise_sum(weights: FloatVector) -> Fraction:
+    """Return a sum as two floats added: itself, and what its rounding left out."""
+    total = weight_sum(weights)
+    return Fraction(total) + Fraction(weight_sum(np.append(weights, -total)))
 
 
 def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
@@ -146,7 +157,10 @@ def checked_sizes(
             f"{n} players with these demands make {fewest} to {most} coalitions, but n_groups is"
             f" {n_groups}"
         )
-    return Sizes(weights, n_groups, min_size, max_size)
+    apart = tuple(
+        (int(contraction.group[a]), int(contraction.group[b])) for a, b in contraction.cannot_link
+    )
+    return Sizes(weights, n_groups, min_size, max_size, apart)
 
 
 def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:
@@ -167,31 +181,36 @@ def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:
 def _merged(
     i: IntVector, j: IntVector, weight: FloatVector, n_nodes: int
 ) -> tuple[IntVector, IntVector, FloatVector]:
-    """Add up the weights of parallel edges."""
+    """Add up the weights of parallel edges, correctly rounded."""
     low, high = np.minimum(i, j), np.maximum(i, j)
-    keys, place = np.unique(low * n_nodes + high, return_inverse=True)
-    total: Any = np.zeros(len(keys))
-    np.add.at(total, place, weight)
+    keys, place, counts = np.unique(low * n_nodes + high, return_inverse=True, return_counts=True)
+    total = np.zeros(len(keys))
+    alone = counts[place] == 1
+    total[place[alone]] = weight[alone]
+    several = np.flatnonzero(~alone)
+    several = several[np.argsort(place[several], kind="stable")]
+    parallel = np.flatnonzero(counts > 1)
+    ends = np.cumsum(counts[parallel])
+    for key, end, count in zip(parallel, ends, counts[parallel], strict=True):
+        total[key] = weight_sum(weight[several[end - count : end]])
     return keys // n_nodes, keys % n_nodes, total
 
 
 def _forbid(
     n_nodes: int, i: IntVector, j: IntVector, weight: FloatVector, pairs: IntVector
 ) -> tuple[IntVector, IntVector, FloatVector]:
-    """Give forbidden pairs their prohibitive weight."""
+    """Give forbidden pairs their weight."""
     if not len(pairs):
         return i, j, weight
     keys = np.unique(pairs.min(axis=1) * n_nodes + pairs.max(axis=1))
     kept = ~np.isin(i * n_nodes + j, keys)
-    i, j, weight = i[kept], j[kept], weight[kept]
-    gain = np.zeros(n_nodes)
-    for end in (i, j):
-        np.add.at(gain, end, np.maximum(weight, 0.0))
     a, b = keys // n_nodes, keys % n_nodes
-    unit = float(np.abs(weight).max(initial=0.0)) or 1.0
-    # Rounding in the sums is far below one unit, so the inequality stays strict.
-    prohibitive = -(np.minimum(gain[a], gain[b]) + unit)
-    return np.concatenate((i, a)), np.concatenate((j, b)), np.concatenate((weight, prohibitive))
+    forbidden = np.full(len(keys), FORBIDDEN)
+    return (
+        np.concatenate((i[kept], a)),
+        np.concatenate((j[kept], b)),
+        np.concatenate((weight[kept], forbidden)),
+    )
 
 
 def _names(graph: SynergyGraph, group: IntVector) -> list[str]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.certificate import Certificate, Part
+from solvers.conditioning import conditioned, conditioned_for_sizes
 from solvers.demands import Contraction, Pairs, checked_sizes, contract
-from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
+from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound
+from solvers.scaling import rounded_up
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, heeding_ctrl_c
 from solvers.splitting import Piece, Tally, positive_components, settled
@@ -83,6 +87,8 @@ def solve(
         An argument is wrong.
     InfeasibleError
         No structure meets the demands.
+    NoSolutionError
+        The solver gave no answer, or one that cannot be right.
 
     Examples
     --------
@@ -106,22 +112,29 @@ def solve(
             f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
             " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
         )
+    gains = positive_weight(problem.graph)
+    call = partial(_called, name, method)
     with heeding_ctrl_c(limits):
-        if sizes is None and method.exact:
-            answer = _by_components(problem, method, limits, start)
+        if sizes is not None:
+            answer = _with_sizes(problem, call, limits, start, sizes)
+        elif method.exact:
+            answer = _by_components(problem, method, call, limits, start)
         else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
-            answer = _in_one_piece(problem, method, limits, start, sizes)
+            answer = _in_one_piece(problem.graph, call, limits, start)
 
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
-    bound = answer.bound + problem.constant
-    gains = positive_weight(graph)
-    if value > bound + OPTIMALITY_TOLERANCE * gains:
-        raise AssertionError(f"{name} claims the bound {bound}, but its structure is worth {value}")
+    # What players that must be together are worth is no gain, so it is left out where it counts.
+    gap = Fraction(answer.bound) - _gained(graph, problem, structure, gains)
+    if -gap > OPTIMALITY_TOLERANCE * gains:
+        raise NoSolutionError(
+            f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
+            f" but its structure is worth {value!r}; one of the two is wrong"
+        )
     return Solution(
         structure=structure,
         value=value,
-        bound=max(bound, value),  # they may differ by a rounding
+        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, gap, gains),
         positive_weight=gains,
         seconds=time.monotonic() - started,
         solver=name,
@@ -191,25 +204,96 @@ def _automatic(
     return "highs", {"formulation": "full", **options}
 
 
-def _in_one_piece(
-    problem: Contraction,
+def _called(
+    name: str,
     method: Solver,
+    graph: SynergyGraph,
     limits: Limits,
     start: IntVector | None,
-    sizes: Sizes | None,
+    sizes: Sizes | None = None,
+) -> Answer:
+    """Return what a solver answers, if it is an answer; a plug-in may return anything."""
+    answer: object = method.search(graph, limits=limits, warm_start=start, sizes=sizes)
+    if not isinstance(answer, Answer):
+        raise NoSolutionError(
+            f"{name} returned {_shown(answer)}; a solver returns an Answer with labels and a bound"
+        )
+    try:
+        labels = np.asarray(answer.labels)
+    except ValueError:  # lists of different lengths
+        labels = np.empty(0)
+    n = graph.n_players
+    if labels.shape != (n,) or labels.dtype.kind not in "iu" or labels.min(initial=0) < 0:
+        raise NoSolutionError(
+            f"{name} returned the labels {_shown(answer.labels)}; for {n} players it must return"
+            f" an array of {n} whole numbers that are not negative"
+        )
+    bound = _as_float(answer.bound)
+    if math.isnan(bound):
+        raise NoSolutionError(
+            f"{name} returned the bound {_shown(answer.bound)}; it must be a number"
+        )
+    # Nothing is worth more than all positive weights, whatever a solver knows.
+    bound = max(min(bound, positive_weight(graph)), -sys.float_info.max)
+    blocks = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return replace(answer, labels=blocks, bound=bound)
+
+
+def _as_float(number: object) -> float:
+    """Return a real number as a float, anything else as NaN."""
+    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _shown(thing: object) -> str:
+    """Describe what came from outside, in a line."""
+    words = " ".join(repr(thing).split())
+    return words if len(words) <= 60 else f"{words[:57]}..."
+
+
+def _in_one_piece(
+    graph: SynergyGraph, call: Callable[..., Answer], limits: Limits, start: IntVector | None
+) -> Answer:
+    """Solve a graph at once, unless nobody gains from anybody."""
+    if not (graph.edges.weight > 0).any():
+        return Answer(np.arange(graph.n_players), 0.0)
+    ready = conditioned(graph)
+    return ready.restored(call(ready.graph, ready.limits(limits), start))
+
+
+def _with_sizes(
+    problem: Contraction,
+    call: Callable[..., Answer],
+    limits: Limits,
+    start: IntVector | None,
+    sizes: Sizes,
 ) -> Answer:
     """Solve the whole graph at once: sizes couple players that no synergy connects."""
     if problem.graph.n_players == 1:
         return Answer(np.zeros(1, np.int64), 0.0)
-    return method.search(problem.graph, limits=limits, warm_start=start, sizes=sizes)
+    raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
+    answer = call(raised.graph, raised.limits(limits), start, sizes)
+    if not raised.joins_hopeless(answer.labels):
+        return raised.restored(answer)
+    # Perhaps every structure of these sizes joins a hopeless pair: then it matters how hopeless.
+    again = plain.restored(call(plain.graph, plain.limits(limits), start, sizes))
+    return replace(again, bound=min(again.bound, raised.restored(answer).bound))
 
 
 def _by_components(
-    problem: Contraction, method: Solver, limits: Limits, start: IntVector | None
+    problem: Contraction,
+    method: Solver,
+    call: Callable[..., Answer],
+    limits: Limits,
+    start: IntVector | None,
 ) -> Answer:
     """Solve each component of the positive edges by itself, and put the answers together."""
     pieces = positive_components(problem.graph)
-    tally = Tally(pieces, problem.constant, limits)
+    tally = Tally(pieces, float(problem.constant), limits)
     labels = np.arange(problem.graph.n_players)
     answers = []
     for number, piece in enumerate(pieces):
@@ -217,9 +301,7 @@ def _by_components(
         answer = None if method.certifies else settled(piece.graph)
         if answer is None:
             own_start = None if start is None else start[piece.players]
-            answer = method.search(
-                piece.graph, limits=tally.limits_of(number), warm_start=own_start
-            )
+            answer = _in_one_piece(piece.graph, call, tally.limits_of(number), own_start)
         answers.append(answer)
         # A coalition is named after its first player, so names never clash between pieces.
         _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
@@ -233,6 +315,21 @@ def _by_components(
             added = isinstance(figure, int | float) and not isinstance(figure, bool)
             stats[key] = stats.get(key, 0) + figure if added else figure
     return Answer(labels, math.fsum(answer.bound for answer in answers), stats, prove)
+
+
+def _gained(
+    graph: SynergyGraph, problem: Contraction, structure: CoalitionStructure, gains: float
+) -> Fraction:
+    """Return what a structure is worth beyond what players that must be together are worth.
+
+    A sum near what can be gained at all is precise enough as a float.
+    """
+    labels, (i, j, weight) = structure.labels, graph.edges
+    counted = weight[(labels[i] == labels[j]) & (problem.group[i] != problem.group[j])]
+    total = weight_sum(counted)
+    if abs(total) <= gains:
+        return Fraction(total)
+    return sum(map(Fraction, counted.tolist()), Fraction(0))
 
 
 def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) -> Certificate | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-import numpy as np
-
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, weight_sum
+from solvers.scaling import rounded_up
 
 OPTIMALITY_TOLERANCE = 1e-9
 """How far value and bound may be apart in a proven optimum, relative to all that can be gained."""
@@ -18,12 +18,18 @@ def positive_weight(graph: SynergyGraph) -> float:
     Negative weights do not count. Whoever writes −1e16 for "never" does not ask for less care with
     the rest.
 
+    Raises
+    ------
+    InvalidInputError
+        The sum is larger than a float can be.
+
     Examples
     --------
     >>> positive_weight(SynergyGraph([[0, 3, -1e16], [3, 0, 2], [-1e16, 2, 0]]))
     5.0
     """
-    return math.fsum(np.maximum(graph.edges.weight, 0.0).tolist())
+    weight = graph.edges.weight
+    return weight_sum(weight[weight > 0])
 
 
 def is_optimal(value: float, bound: float, positive_weight: float) -> bool:
@@ -33,3 +39,18 @@ def is_optimal(value: float, bound: float, positive_weight: float) -> bool:
     nothing is positive, value and bound must be equal.
     """
     return bound - value <= OPTIMALITY_TOLERANCE * positive_weight
+
+
+def reported_bound(value: float, bound: Fraction, gap: Fraction, positive_weight: float) -> float:
+    """Return the float to report for an exact bound that is `gap` above the exact value.
+
+    Far from zero floats are coarse: beside players who must be together at −1e16, 3 and 4 are one
+    number. Whether value and bound meet follows from the gap, not from two roundings, so the float
+    is the next one above the bound unless that would tell another story.
+    """
+    reported = max(value, rounded_up(bound))
+    if gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(positive_weight):
+        return reported if is_optimal(value, reported, positive_weight) else value
+    while is_optimal(value, reported, positive_weight):
+        reported = math.nextafter(reported, math.inf)
+    return reported

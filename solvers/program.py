@@ -14,8 +14,10 @@ optimal structure [Miyauchi2018]_.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
-from solvers.scaling import integer_weights
+from solvers.scaling import integer_weights, rounded_up
 from solvers.solver import Sizes
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ INTEGER_LIMIT = 10**7
 
 FLOAT_SCALE = 2.0**20
 """Other weights are scaled to this size: back-ends stop at absolute tolerances near 1e-6."""
+
+PRICE_TOLERANCE = 1e-7
+"""By how much the reduced weight of a variable may have the wrong sign in an optimal relaxation:
+HiGHS, CBC and Gurobi take 1e-7 or 1e-6, and a variable goes from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Program:
     lower: FloatVector
     upper: FloatVector
     weights: FloatVector
-    unit: float
+    unit: Fraction
     slack: float
     transitive: bool
 
@@ -107,11 +113,19 @@ class Program:
         return np.concatenate((together, first))
 
     def graph_bound(self, objective_bound: float) -> float:
-        """Return the bound on the graph that a bound on the objective implies."""
+        """Return the bound on the graph that a back-end's bound on the objective implies.
+
+        It may be too low by what prices may be off, and by the rounding of sums. A whole objective
+        has no values in between, so that costs nothing there.
+        """
+        if not math.isfinite(objective_bound):
+            return math.inf
+        off = PRICE_TOLERANCE * self.n_variables + 1e-12 * abs(objective_bound)
         if self.integral:
-            # Back-ends compute in floats; an integer optimum below the bound is all that is left.
-            objective_bound = np.floor(objective_bound + 1e-4)
-        return float(objective_bound) * self.unit + self.slack
+            objective_bound = math.floor(objective_bound + min(0.5, 1e-4 + off))
+        else:
+            objective_bound += off
+        return rounded_up(Fraction(objective_bound) * self.unit + Fraction(self.slack))
 
 
 def components(n_players: int, i: IntVector, j: IntVector) -> IntVector:
@@ -161,11 +175,12 @@ def fits(rows: int) -> bool:
 
 
 def meets(labels: IntVector, sizes: Sizes) -> bool:
-    """Tell whether a structure meets the demands on number and sizes of coalitions."""
+    """Tell whether a structure meets demands on its coalitions."""
     block = np.unique(labels, return_inverse=True)[1]
     players = np.bincount(block, sizes.weights)
     return (
         sizes.n_groups in (None, len(players))
+        and not any(labels[a] == labels[b] for a, b in sizes.apart)
         and (sizes.min_size is None or players.min() >= sizes.min_size)
         and (sizes.max_size is None or players.max() <= sizes.max_size)
     )
@@ -224,13 +239,13 @@ def build(
     return program if sizes is None else _with_sizes(program, sizes)
 
 
-def _scaled(weights: FloatVector) -> tuple[FloatVector, float, float, bool]:
+def _scaled(weights: FloatVector) -> tuple[FloatVector, Fraction, float, bool]:
     scaled = integer_weights(weights)
     if np.abs(scaled.integers).max(initial=0) <= INTEGER_LIMIT:
-        return scaled.integers.astype(np.float64), float(scaled.unit), scaled.slack, True
+        return scaled.integers.astype(np.float64), scaled.unit, scaled.slack, True
     exponent = int(np.frexp(np.abs(weights).max())[1])
     factor = np.ldexp(FLOAT_SCALE, -exponent)  # a power of two: the scaling itself is exact
-    return weights * factor, float(1 / factor), 0.0, False
+    return weights * factor, 1 / Fraction(float(factor)), 0.0, False
 
 
 def _triangle_rows(
@@ -267,7 +282,7 @@ def _triangle_rows(
 
 
 def _with_sizes(program: Program, sizes: Sizes) -> Program:
-    r"""Add rows for the number and the sizes of coalitions.
+    r"""Add rows for the number and the sizes of coalitions, and for pairs that must be apart.
 
     With :math:`m_i` players behind node i, the coalition of i has
     :math:`m_i + \sum_j m_j x_{ij}` players. With a binary :math:`y_i` that says "i is the first of
@@ -295,6 +310,7 @@ def _with_sizes(program: Program, sizes: Sizes) -> Program:
             earlier = [int(number[before, player]) for before in range(player)]
             rows += [([first, pair], [1.0, 1.0], -np.inf, 1.0) for pair in earlier]
             rows.append(([first, *earlier], [1.0] * (player + 1), 1.0, np.inf))
+    rows += [([int(number[a, b])], [1.0], -np.inf, 0.0) for a, b in sizes.apart]
     if counted:
         groups = float(sizes.n_groups or 0)
         rows.append((list(range(n_pairs, width)), [1.0] * n, groups, groups))

@@ -8,6 +8,7 @@ rounded to a grid so fine that the sum of all roundings is far below the toleran
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,8 +17,18 @@ import numpy as np
 from coalitions.game import FloatVector, IntVector
 
 MAX_DECIMALS = 9
-GRID_BITS = 50
-"""Σ|k| of a rounded graph stays below 2^51, so that sums of its weights never overflow int64."""
+EXACT_BITS = 50
+"""Decimals are taken as they are as long as their integers stay below 2^50 in sum."""
+
+GRID_BITS = 53
+"""Σ|k| of a rounded graph stays below 2^53: sums of its weights are exact even as floats, and 2^10
+times them fit int64."""
+
+LEAST_EXPONENT = -1074
+"""Every float is a multiple of 2^−1074."""
+
+SAMPLE = 1000
+"""So many weights tell at once that a graph does not consist of decimals."""
 
 
 @dataclass(frozen=True)
@@ -34,32 +45,70 @@ class ScaledWeights:
 
     def bound(self, integer_bound: int) -> float:
         """Return the bound on the weights that a bound on the integers implies, rounded up."""
-        exact = self.unit * integer_bound + Fraction(self.slack)
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+        return rounded_up(self.unit * integer_bound + Fraction(self.slack))
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the smallest float that is not below a number.
+
+    Examples
+    --------
+    >>> rounded_up(Fraction(1, 10)) == 0.1, rounded_up(Fraction(3, 10)) > 0.3
+    (True, True)
+    """
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -sys.float_info.max
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def integer_weights(weights: FloatVector) -> ScaledWeights:
     """Return integers in the ratio of `weights`, exactly if they are decimals, else nearly.
+
+    Each integer is the whole number nearest to weight / unit, ties to even.
 
     Examples
     --------
     >>> integer_weights(np.array([0.3, -0.1])).integers
     array([ 3, -1])
     """
-    total = float(np.abs(weights).sum())  # a rounding off is far within what 2^51 leaves room for
-    if total == 0.0:
+    largest = float(np.abs(weights).max(initial=0.0))
+    if largest == 0.0:
         return ScaledWeights(np.zeros(len(weights), np.int64), Fraction(1), 0.0)
-    for decimals in range(MAX_DECIMALS + 1):
-        if total * 10.0**decimals >= 2.0**GRID_BITS:
-            break
+    decimals = decimals_of(weights)
+    if decimals is not None:
         grid = np.rint(weights * 10.0**decimals)
-        # Division rounds correctly, so equality says: these floats are those decimals.
-        if np.array_equal(grid / 10.0**decimals, weights):
-            return _reduced(weights, grid, Fraction(1, 10**decimals))
-    exponent = math.frexp(total)[1] - GRID_BITS
+        return _reduced(weights, grid, Fraction(1, 10**decimals))
+    # Near the end of the floats only the ratio to the largest has a sum.
+    size = math.frexp(largest)[1]
+    total = float(np.abs(np.ldexp(weights, -size)).sum())
+    exponent = max(math.frexp(total)[1] + size - GRID_BITS, LEAST_EXPONENT)
     grid = np.rint(np.ldexp(weights, -exponent))
     return _reduced(weights, grid, Fraction(2) ** exponent)
+
+
+def decimals_of(weights: FloatVector) -> int | None:
+    """Return how many decimals all weights have, or None if they have more than fit.
+
+    Examples
+    --------
+    >>> decimals_of(np.array([0.25, -3.0])), decimals_of(np.array([1 / 3]))
+    (2, None)
+    """
+    with np.errstate(over="ignore"):
+        total = float(np.abs(weights).sum())  # a rounding off is far within what is left
+    for decimals in range(MAX_DECIMALS + 1):
+        scale = 10.0**decimals
+        if total * scale >= 2.0**EXACT_BITS:
+            return None
+        # Division rounds correctly, so equality says: these floats are those decimals.
+        if all(
+            np.array_equal(np.rint(some * scale) / scale, some)
+            for some in (weights[:SAMPLE], weights[SAMPLE:])
+        ):
+            return decimals
+    return None
 
 
 def _reduced(weights: FloatVector, grid: FloatVector, unit: Fraction) -> ScaledWeights:

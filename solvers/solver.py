@@ -111,13 +111,15 @@ class Sizes:
     """Demands on the number and the sizes of coalitions.
 
     `weights` counts the players that stand behind each node: players that must be together
-    are one node.
+    are one node. `apart` are pairs of nodes that must not be together: with sizes to keep, nobody
+    is free to leave, so no weight can stand for that.
     """
 
     weights: IntVector
     n_groups: int | None = None
     min_size: int | None = None
     max_size: int | None = None
+    apart: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,6 @@ def _part_bound(
                 continue
             k = round(w / part.unit)
             weights[a, b] = weights[b, a] = k
-            slack += max(Fraction(0), w - part.unit * k)
     prohibitive = -(int(np.maximum(weights, 0).sum()) + 1)
     own = np.array([labels[node[0]] for node in nodes[first : first + n]])
     together = own[:, None] == own[None, :]
@@ -207,6 +206,9 @@ def _part_bound(
     for a, b in forbidden:
         weights[a, b] = weights[b, a] = prohibitive
     weights = trimmed(weights)
+    for (one, two), w in across.items():
+        if w is not None and first <= one < first + n and first <= two < first + n:
+            slack += max(Fraction(0), w - part.unit * int(weights[one - first, two - first]))
     if int(np.abs(weights).sum()) < SAFE:
         weights = weights.astype(np.int64)
     _Proof(part, weights, part.bound + margin, number).check()

@@ -9,6 +9,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
+from solvers.scaling import integer_weights
 from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
 
 MAX_PLAYERS = 12
@@ -34,14 +35,19 @@ class BruteForce(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Grow all restricted-growth strings by one player at a time, with their values."""
-        n, matrix = graph.n_players, graph.matrix
+        n = graph.n_players
         if n > MAX_PLAYERS:
             raise InvalidInputError(
                 f"brute-force takes at most {MAX_PLAYERS} players, but there are {n};"
                 " use the solver branch-and-cut"
             )
+        # Whole numbers add up without roundings.
+        i, j, weight = graph.edges
+        scaled = integer_weights(weight)
+        matrix = np.zeros((n, n), np.int64)
+        matrix[i, j] = matrix[j, i] = scaled.integers
         labels = np.zeros((1, 1), np.int8)
-        values = np.zeros(1)
+        values = np.zeros(1, np.int64)
         for player in range(1, n):
             # Player p may join any of the blocks used so far, or open the next one.
             n_blocks = labels.max(axis=1) + 1
@@ -58,9 +64,8 @@ class BruteForce(Solver):
                 raise InfeasibleError("no structure meets the demands")
             labels, values = labels[allowed], values[allowed]
         best = int(np.argmax(values))
-        return Answer(
-            labels[best].astype(np.int64), float(values[best]), {"partitions": len(values)}
-        )
+        bound = scaled.bound(int(values[best]))
+        return Answer(labels[best].astype(np.int64), bound, {"partitions": len(values)})
 
 
 def _allowed(labels: np.ndarray[tuple[int, int], np.dtype[np.int8]], sizes: Sizes) -> IntVector:
@@ -73,4 +78,6 @@ def _allowed(labels: np.ndarray[tuple[int, int], np.dtype[np.int8]], sizes: Size
             allowed &= (players == 0) | (players >= sizes.min_size)
         if sizes.max_size is not None:
             allowed &= players <= sizes.max_size
+    for a, b in sizes.apart:
+        allowed &= labels[:, a] != labels[:, b]
     return allowed

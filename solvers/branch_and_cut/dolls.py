@@ -29,8 +29,9 @@ def closed_by_dolls(problem: Problem, incumbent: Incumbent, most_steps: int | No
         most_steps = max(LEAST_STEPS, STEPS_PER_PAIR * m * (m - 1) // 2)
     weights = problem.weights
     gains = np.maximum(weights, 0)
-    # Worse than all gains together, and those the bound adds once more, can make up for.
-    weights = np.where(problem.apart, -4 * int(gains.sum()) - 1, weights)
+    # Worse than all gains together can make up for. They are counted twice here, as the bound does;
+    # more of it, 250 times in a sum, might not fit int64.
+    weights = np.where(problem.apart, -int(gains.sum()) - 1, weights)
     floor = incumbent.value - problem.inside
     for stake in (gains, np.abs(problem.weights)):
         order = np.argsort(-stake.sum(axis=1), kind="stable")

@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -73,7 +74,7 @@ class BranchAndCut(Solver):
             prove = functools.partial(_certified, graph, together.labels, limits.seed, seconds)
             return replace(together, prove=prove)
         task = _Task.of(graph, limits)
-        incumbent = Incumbent(task.weights, warm_start, limits.seed)
+        incumbent = Incumbent(task.untrimmed, warm_start, limits.seed)
         incumbent.descend()
         if self.certify or limits.expired or not closed_by_dolls(task.problem, incumbent):
             answer, short_cuts = _bounded(task, incumbent, limits, self.certify)
@@ -89,11 +90,26 @@ class BranchAndCut(Solver):
 
 @dataclass(frozen=True)
 class _Task:
-    """A graph in whole numbers, and what the reductions leave of it."""
+    """A graph in whole numbers, and what the reductions leave of it.
+
+    Attributes
+    ----------
+    scaled
+        The whole numbers, their unit and their slack.
+    tolerance
+        By how much bound and value may differ in a proof.
+    untrimmed
+        The weights [n, n] on which structures are priced: on trimmed ones, a pair that must not be
+        together would cost one unit, which is nothing if units are small.
+    rules
+        Pairs that the reductions put together, on trimmed weights.
+    problem
+        What they leave to decide, on trimmed weights.
+    """
 
     scaled: ScaledWeights
     tolerance: int
-    weights: IntMatrix
+    untrimmed: IntMatrix
     rules: list[tuple[int, int]]
     problem: Problem
 
@@ -106,9 +122,9 @@ class _Task:
         n = graph.n_players
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
-        weights = np.zeros((n, n), np.int64)
-        weights[i, j] = weights[j, i] = scaled.integers
-        weights = trimmed(weights)
+        untrimmed = np.zeros((n, n), np.int64)
+        untrimmed[i, j] = untrimmed[j, i] = scaled.integers
+        weights = trimmed(untrimmed)
         rules = merges(weights, lambda: limits.expired)
         problem = Problem.undecided(weights)
         if rules:
@@ -116,8 +132,10 @@ class _Task:
             merged = problem.merged(components(n, pairs[:, 0], pairs[:, 1]))
             assert merged is not None
             problem = merged
-        tolerance = OPTIMALITY_TOLERANCE / 2 * float(np.maximum(weight, 0.0).sum())
-        return cls(scaled, int(tolerance / float(scaled.unit)), weights, rules, problem)
+        # The slack of the roundings comes on top, and a rounding of the tolerance itself.
+        tolerance = 0.9 * OPTIMALITY_TOLERANCE * float(weight[weight > 0].sum()) - scaled.slack
+        units = max(0, int(Fraction(tolerance) / scaled.unit))
+        return cls(scaled, units, untrimmed, rules, problem)
 
 
 def _bounded(
@@ -175,7 +193,7 @@ def _bounded(
 
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:
     """Return the certificate of a search, if its record is complete."""
-    n = len(task.weights)
+    n = len(task.untrimmed)
     triangles, cuts, branches = record.written()
     if not record.complete:
         return None
@@ -201,7 +219,7 @@ def _certified(
     deadline = None if seconds == math.inf else time.monotonic() + seconds
     limits = Limits(deadline=deadline, seed=seed)
     task = _Task.of(graph, limits)
-    incumbent = Incumbent(task.weights, labels, seed)
+    incumbent = Incumbent(task.untrimmed, labels, seed)
     answer, _ = _bounded(task, incumbent, limits, certify=True)
     if limits.interrupted.is_set():
         raise KeyboardInterrupt
