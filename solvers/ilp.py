@@ -23,7 +23,7 @@ from solvers.program import (
 from solvers.solver import Answer, Limits, Sizes, Solver
 
 SHARE_TO_BUILD = 0.5
-"""Part of the time that is left in which a program must be ready for the back-end."""
+"""Part of the time that is left for the heuristic, and then for the program to be built."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _known(
     """
     from solvers.heuristics.greedy import Greedy
 
-    first = Greedy().search(graph, limits=limits)
+    first = Greedy().search(graph, limits=limits.part(SHARE_TO_BUILD))
     if sizes is not None:
         met = warm_start is not None and meets(warm_start, sizes)
         return _Known(warm_start if met else None, first.bound)

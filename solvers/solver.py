@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,6 +69,12 @@ class Limits:
         if self.deadline is None:
             return float("inf")
         return max(0.0, self.deadline - time.monotonic())
+
+    def part(self, share: float) -> Limits:
+        """Return limits that end when a share of the time that is left is over."""
+        if self.deadline is None:
+            return self
+        return replace(self, deadline=time.monotonic() + share * self.seconds_left)
 
     @property
     def expired(self) -> bool:
