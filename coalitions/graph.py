@@ -208,6 +208,30 @@ class SynergyGraph:
         part._matrix = None
         return part
 
+    def with_weights(self, weight: FloatVector) -> SynergyGraph:
+        """Return the graph with other synergies for its edges, in the order of `edges`.
+
+        Raises
+        ------
+        InvalidInputError
+            There are not as many weights as edges, or one is not finite.
+        """
+        i, j, old = self.edges
+        if weight.shape != old.shape or not np.isfinite(weight).all():
+            raise InvalidInputError(f"{len(old)} edges need as many finite weights")
+        other = SynergyGraph.__new__(SynergyGraph)
+        other._labels, other._sparse = self._labels, self._sparse
+        kept = weight != 0
+        other._edges = Edges(*_frozen(i[kept], j[kept], weight[kept]))
+        other._matrix = None
+        if self._matrix is not None:
+            changed = np.flatnonzero(weight != old)
+            matrix = self._matrix.copy()
+            matrix[i[changed], j[changed]] = matrix[j[changed], i[changed]] = weight[changed]
+            matrix.flags.writeable = False
+            other._matrix = matrix
+        return other
+
     @classmethod
     def read(
         cls, path: str | Path, *, format: str | None = None, symmetrise: str | None = None

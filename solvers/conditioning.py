@@ -7,7 +7,7 @@ the positive weights of i and m the largest weight,
 .. math:: w_{ij} < -(\min(P_i, P_j) + m)
 
 is hopeless: in a coalition that holds both, the one with the smaller P gains more than m by
-leaving, and so it does with :math:`w_{ij} = -(\min(P_i, P_j) + m)`. No best structure changes, and a
+leaving, and no less than m with the right-hand side as the weight. No best structure changes, and a
 bound on raised weights is a bound. If an answer joins such a pair nevertheless, the one who gains
 by leaving leaves.
 
@@ -24,18 +24,14 @@ import functools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.certificate import Certificate
 from solvers.scaling import decimals_of, rounded_up
 from solvers.solver import Answer, Limits, Progress
-
-BoolVector: TypeAlias = NDArray[np.bool_]
 
 HANDY = 400
 """Largest weights from 2^−400 to 2^400 stay as they are: squares of them and sums are floats."""
@@ -109,17 +105,22 @@ def conditioned(graph: SynergyGraph) -> Conditioned:
     i, j, weight = graph.edges
     exponent = _exponent(float(weight.max()))
     weight = _scaled(weight, exponent)
-    positive = weight > 0
+    largest = float(weight.max())
+    suspects = np.flatnonzero(weight < -largest)
     gains = np.zeros(graph.n_players)
+    if not len(suspects):
+        return _conditioned(graph, exponent, weight, suspects, gains)
+    positive = np.flatnonzero(weight > 0)
     for end in (i, j):
         gains += np.bincount(end[positive], weight[positive], minlength=graph.n_players)
     # Sums of floats may be off by a rounding, which is far below the largest weight.
-    floor = -(np.minimum(gains[i], gains[j]) + weight.max())
-    hopeless = weight < floor
-    if hopeless.any():
-        floor = _as_decimals(floor, weight[~hopeless])
-        hopeless = weight < floor
-        weight = np.where(hopeless, floor, weight)
+    floor = -(np.minimum(gains[i[suspects]], gains[j[suspects]]) + largest)
+    others = np.delete(weight, suspects[weight[suspects] < floor])
+    floor = _as_decimals(floor, others)
+    below = weight[suspects] < floor
+    hopeless = suspects[below]
+    weight = weight.copy()
+    weight[hopeless] = floor[below]
     return _conditioned(graph, exponent, weight, hopeless, gains)
 
 
@@ -133,17 +134,18 @@ def conditioned_for_sizes(
     """
     graph = _without(graph, forbidden)
     weight = graph.edges.weight
-    floor = np.full(len(weight), _floor_for_sizes(weight))
+    floor = _floor_for_sizes(weight)
     nobody_leaves = np.zeros(graph.n_players)
 
-    def lifted(hopeless: BoolVector) -> Conditioned:
-        left = np.where(hopeless, floor, weight)
+    def lifted(hopeless: IntVector) -> Conditioned:
+        left = weight.copy()
+        left[hopeless] = floor
         exponent = _exponent(float(np.abs(left).max(initial=0.0)))
         return _conditioned(graph, exponent, _scaled(left, exponent), hopeless, nobody_leaves)
 
-    plain = lifted(np.zeros(len(weight), np.bool_))
-    hopeless = weight < floor
-    return (lifted(hopeless) if hopeless.any() else plain), plain
+    plain = lifted(np.empty(0, np.int64))
+    hopeless = np.flatnonzero(weight < floor)
+    return (lifted(hopeless) if len(hopeless) else plain), plain
 
 
 def _floor_for_sizes(weight: FloatVector) -> float:
@@ -167,23 +169,13 @@ def _conditioned(
     graph: SynergyGraph,
     exponent: int,
     weight: FloatVector,
-    hopeless: BoolVector,
+    hopeless: IntVector,
     gains: FloatVector,
 ) -> Conditioned:
-    """Return the graph with new weights; only `hopeless` ones are new if the exponent is 0."""
+    """Return the graph with new weights; `hopeless` are the numbers of edges that were raised."""
     i, j, _ = graph.edges
-    raised = i[hopeless], j[hopeless]
-    if not exponent and not hopeless.any():
-        ready = graph
-    elif graph.is_sparse:
-        ready = SynergyGraph.from_edges(graph.n_players, i, j, weight, graph.labels)
-    else:
-        changed = slice(None) if exponent else hopeless
-        a, b = i[changed], j[changed]
-        matrix = graph.matrix.copy()
-        matrix[a, b] = matrix[b, a] = weight[changed]
-        ready = SynergyGraph(matrix, graph.labels)
-    return Conditioned(ready, exponent, *raised, gains)
+    ready = graph.with_weights(weight) if exponent or len(hopeless) else graph
+    return Conditioned(ready, exponent, i[hopeless], j[hopeless], gains)
 
 
 def _exponent(largest: float) -> int:
@@ -226,10 +218,10 @@ def _without(graph: SynergyGraph, pairs: tuple[tuple[int, int], ...]) -> Synergy
     """Return a graph in which some pairs are worth nothing."""
     if not pairs:
         return graph
-    matrix = graph.matrix.copy()
-    a, b = np.array(pairs).T
-    matrix[a, b] = matrix[b, a] = 0.0
-    return SynergyGraph(matrix, graph.labels)
+    i, j, weight = graph.edges
+    ends = np.sort(np.array(pairs), axis=1)
+    keys = ends[:, 0] * graph.n_players + ends[:, 1]
+    return graph.with_weights(np.where(np.isin(i * graph.n_players + j, keys), 0.0, weight))
 
 
 def _rescaled(answer: Answer, factor: Fraction) -> Certificate | None:

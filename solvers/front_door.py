@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -112,7 +113,9 @@ def solve(
             f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
             " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
         )
-    gains = positive_weight(problem.graph)
+    gains = positive_weight(graph)
+    if problem.graph is not graph:
+        gains = min(gains, positive_weight(problem.graph))
     call = partial(_called, name, method)
     with heeding_ctrl_c(limits):
         if sizes is not None:
@@ -125,8 +128,8 @@ def solve(
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
     # What players that must be together are worth is no gain, so it is left out where it counts.
-    gap = Fraction(answer.bound) - _gained(graph, problem, structure, gains)
-    if -gap > OPTIMALITY_TOLERANCE * gains:
+    missing = Fraction(answer.bound) - _gained(graph, problem, structure, gains)
+    if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(gains):
         raise NoSolutionError(
             f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
             f" but its structure is worth {value!r}; one of the two is wrong"
@@ -134,7 +137,7 @@ def solve(
     return Solution(
         structure=structure,
         value=value,
-        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, gap, gains),
+        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, missing, gains),
         positive_weight=gains,
         seconds=time.monotonic() - started,
         solver=name,
@@ -218,10 +221,9 @@ def _called(
         raise NoSolutionError(
             f"{name} returned {_shown(answer)}; a solver returns an Answer with labels and a bound"
         )
-    try:
+    labels: np.ndarray[Any, Any] = np.empty(0)
+    with contextlib.suppress(ValueError):  # lists of different lengths
         labels = np.asarray(answer.labels)
-    except ValueError:  # lists of different lengths
-        labels = np.empty(0)
     n = graph.n_players
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or labels.min(initial=0) < 0:
         raise NoSolutionError(
@@ -233,8 +235,8 @@ def _called(
         raise NoSolutionError(
             f"{name} returned the bound {_shown(answer.bound)}; it must be a number"
         )
-    # Nothing is worth more than all positive weights, whatever a solver knows.
-    bound = max(min(bound, positive_weight(graph)), -sys.float_info.max)
+    if math.isinf(bound):  # it knows nothing; nothing is worth more than all positive weights
+        bound = positive_weight(graph) if bound > 0 else -sys.float_info.max
     blocks = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return replace(answer, labels=blocks, bound=bound)
 

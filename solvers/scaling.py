@@ -20,9 +20,10 @@ MAX_DECIMALS = 9
 EXACT_BITS = 50
 """Decimals are taken as they are as long as their integers stay below 2^50 in sum."""
 
-GRID_BITS = 53
-"""Σ|k| of a rounded graph stays below 2^53: sums of its weights are exact even as floats, and 2^10
-times them fit int64."""
+GAIN_BITS, GRID_BITS = 53, 58
+"""In a rounded graph the positive integers stay below 2^53 in sum, so that multipliers have room in
+int64, and all of them below 2^58. In a graph of few friends and many foes nearly all of the slack
+comes from the foes, who hardly need room: there the second number makes it small."""
 
 LEAST_EXPONENT = -1074
 """Every float is a multiple of 2^−1074."""
@@ -82,8 +83,10 @@ def integer_weights(weights: FloatVector) -> ScaledWeights:
         return _reduced(weights, grid, Fraction(1, 10**decimals))
     # Near the end of the floats only the ratio to the largest has a sum.
     size = math.frexp(largest)[1]
-    total = float(np.abs(np.ldexp(weights, -size)).sum())
-    exponent = max(math.frexp(total)[1] + size - GRID_BITS, LEAST_EXPONENT)
+    ratio = np.ldexp(weights, -size)
+    gains, total = float(ratio[ratio > 0].sum()), float(np.abs(ratio).sum())
+    exponent = max(math.frexp(gains)[1] - GAIN_BITS, math.frexp(total)[1] - GRID_BITS) + size
+    exponent = max(exponent, LEAST_EXPONENT)
     grid = np.rint(np.ldexp(weights, -exponent))
     return _reduced(weights, grid, Fraction(2) ** exponent)
 
@@ -116,8 +119,10 @@ def _reduced(weights: FloatVector, grid: FloatVector, unit: Fraction) -> ScaledW
     integers = grid.astype(np.int64)
     common = int(np.gcd.reduce(integers)) or 1
     if unit.denominator & (unit.denominator - 1):
-        # Each weight is the float nearest to its decimal: at most half a spacing away from it.
-        short = np.spacing(np.abs(weights)) / 2
+        # Each weight is the float nearest to its decimal: at most half a spacing away from it, and
+        # not at all if the decimal is a fraction of a power of two, as 0.25 is.
+        fives = 5 ** (len(str(unit.denominator)) - 1)
+        short = np.where(integers % fives == 0, 0.0, np.spacing(np.abs(weights)) / 2)
     else:
         # Floats and grid are both multiples of a power of two, so this difference is exact.
         short = np.maximum(weights - grid * float(unit), 0.0)

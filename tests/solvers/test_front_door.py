@@ -57,7 +57,7 @@ def test_a_solver_that_claims_too_small_a_bound_is_found_out():
         def search(self, graph, *, limits, warm_start=None, sizes=None):
             return Answer(np.zeros(graph.n_players, np.int64), bound=0.0)
 
-    with pytest.raises(NoSolutionError, match="Liar claims the bound 0.0, but its structure is"):
+    with pytest.raises(NoSolutionError, match=r"Liar claims the bound 0\.0, but its structure"):
         solve([[0, 2, -1], [2, 0, 1], [-1, 1, 0]], Liar())
 
 
