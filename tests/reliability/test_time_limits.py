@@ -143,7 +143,7 @@ def test_every_solver_keeps_its_time_limit_up_to_5000_players(make, n, capsys):
         table.append((solver, wall, cpu, solution))
     with capsys.disabled():
         for solver, wall, cpu, solution in table:
-            print(
+            print(  # noqa: T201 (the table is what the slow part is for)
                 f"\n{make.__name__:8} {n:5} {solver:15} wall {wall:5.2f} cpu {cpu:5.2f}"
                 f" value {solution.value:12.2f} bound {solution.bound:12.2f}"
                 f" load {os.getloadavg()[0]:.1f}",
