@@ -251,6 +251,8 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
         soft_wrap=among is not None,  # a statement about names stays in one line
     )
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")
+    if "model" in solution.stats:  # somebody else answered, or nobody had the time
+        console.print(f"model: {solution.stats['model']}")
 
 
 MOST_NAMES = 40

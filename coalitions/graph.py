@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
@@ -144,15 +145,18 @@ class SynergyGraph:
         """The non-zero synergies as arrays ``i``, ``j``, ``weight`` with i < j."""
         if self._edges is None:
             assert self._matrix is not None
-            i, j = np.nonzero(np.triu(self._matrix != 0, 1))
-            self._edges = Edges(
-                *_frozen(
-                    i.astype(np.int64, copy=False),
-                    j.astype(np.int64, copy=False),
-                    self._matrix[i, j],
-                )
-            )
+            n = len(self._matrix)
+            present = np.triu(self._matrix != 0.0, 1)
+            cells = np.flatnonzero(present)
+            i = np.repeat(np.arange(n), np.count_nonzero(present, axis=1))
+            self._edges = Edges(*_frozen(i, cells - i * n, self._matrix[present]))
         return self._edges
+
+    @functools.cached_property
+    def positive_weight(self) -> float:
+        """The sum of the positive synergies, correctly rounded: no structure is worth more."""
+        weight = self.edges.weight
+        return weight_sum(weight[weight > 0])
 
     @property
     def matrix(self) -> FloatMatrix:

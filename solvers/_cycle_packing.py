@@ -13,11 +13,14 @@ def adjacency(
 ) -> tuple[IntVector, IntVector, IntVector]:
     """Return (first, neighbours, edge numbers) of some edges, neighbours in ascending order.
 
-    Player p has the neighbours ``neighbours[first[p]:first[p + 1]]``.
+    Player p has the neighbours ``neighbours[first[p]:first[p + 1]]``. The edges i < j must be in
+    lexicographic order: then the lower neighbours of a player come in order by themselves, and the
+    higher ones after them.
     """
-    tail = np.concatenate([i[edges], j[edges]])
-    head = np.concatenate([j[edges], i[edges]])
-    order = np.lexsort((head, tail))
+    tail = np.concatenate([j[edges], i[edges]])
+    head = np.concatenate([i[edges], j[edges]])
+    # Short integers are sorted digit by digit, five times faster.
+    order = np.argsort(tail.astype(np.uint16) if n_players <= 2**16 else tail, kind="stable")
     first = np.zeros(n_players + 1, np.int64)
     np.cumsum(np.bincount(tail, minlength=n_players), out=first[1:])
     return first, head[order], np.concatenate([edges, edges])[order]

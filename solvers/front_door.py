@@ -24,7 +24,7 @@ from solvers.demands import Contraction, Pairs, checked_sizes, contract
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound
 from solvers.scaling import rounded_up
 from solvers.solution import Solution
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, heeding_ctrl_c
 from solvers.splitting import Piece, Tally, positive_components, settled
 
 if TYPE_CHECKING:
@@ -117,12 +117,13 @@ def solve(
     if problem.graph is not graph:
         gains = min(gains, positive_weight(problem.graph))
     call = partial(_called, name, method)
-    if sizes is not None:
-        answer = _with_sizes(problem, call, limits, sizes)
-    elif method.exact:
-        answer = _by_components(problem, method, call, limits, start)
-    else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
-        answer = _in_one_piece(problem.graph, call, limits, start)
+    with heeding_ctrl_c(limits):
+        if sizes is not None:
+            answer = _with_sizes(problem, call, limits, start, sizes)
+        elif method.exact:
+            answer = _by_components(problem, method, call, limits, start)
+        else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
+            answer = _in_one_piece(problem.graph, call, limits, start)
 
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
@@ -269,17 +270,21 @@ def _in_one_piece(
 
 
 def _with_sizes(
-    problem: Contraction, call: Callable[..., Answer], limits: Limits, sizes: Sizes
+    problem: Contraction,
+    call: Callable[..., Answer],
+    limits: Limits,
+    start: IntVector | None,
+    sizes: Sizes,
 ) -> Answer:
     """Solve the whole graph at once: sizes couple players that no synergy connects."""
     if problem.graph.n_players == 1:
         return Answer(np.zeros(1, np.int64), 0.0)
     raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
-    answer = call(raised.graph, raised.limits(limits), None, sizes)
+    answer = call(raised.graph, raised.limits(limits), start, sizes)
     if not raised.joins_hopeless(answer.labels):
         return raised.restored(answer)
     # Perhaps every structure of these sizes joins a hopeless pair: then it matters how hopeless.
-    again = plain.restored(call(plain.graph, plain.limits(limits), None, sizes))
+    again = plain.restored(call(plain.graph, plain.limits(limits), start, sizes))
     return replace(again, bound=min(again.bound, raised.restored(answer).bound))
 
 

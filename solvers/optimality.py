@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.graph import SynergyGraph
 from solvers.scaling import rounded_up
 
 OPTIMALITY_TOLERANCE = 1e-9
@@ -28,8 +28,7 @@ def positive_weight(graph: SynergyGraph) -> float:
     >>> positive_weight(SynergyGraph([[0, 3, -1e16], [3, 0, 2], [-1e16, 2, 0]]))
     5.0
     """
-    weight = graph.edges.weight
-    return weight_sum(weight[weight > 0])
+    return graph.positive_weight
 
 
 def is_optimal(value: float, bound: float, positive_weight: float) -> bool:

@@ -15,6 +15,7 @@ optimal structure [Miyauchi2018]_.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,9 +104,13 @@ class Program:
         return components(self.n_players, self.i[together], self.j[together])
 
     def encode(self, labels: IntVector) -> FloatVector:
-        """Return the pair variables of a structure."""
+        """Return the point of a structure; an auxiliary variable says who is a block's first."""
         together: FloatVector = (labels[self.i] == labels[self.j]).astype(np.float64)
-        return together
+        if self.n_variables == len(together):
+            return together
+        first = np.zeros(self.n_players)
+        first[np.unique(labels, return_index=True)[1]] = 1.0
+        return np.concatenate((together, first))
 
     def graph_bound(self, objective_bound: float) -> float:
         """Return the bound on the graph that a back-end's bound on the objective implies.
@@ -155,14 +160,30 @@ def estimated_rows(graph: SynergyGraph, formulation: Formulation) -> int:
 def refuse_if_too_large(graph: SynergyGraph, formulation: Formulation) -> None:
     """Raise if the program would not fit; say how large it would be, and what to use instead."""
     rows = estimated_rows(graph, formulation)
-    memory = rows * BYTES_PER_ROW
-    available = _available_memory()
-    if rows > MAX_ROWS or memory > available:
+    if not fits(rows):
+        memory, available = rows * BYTES_PER_ROW, _available_memory()
         raise InvalidInputError(
             f"the {formulation} program of {graph.n_players} players would have {rows:,} rows"
             f" (about {memory / 2**30:.1f} GiB; at most {MAX_ROWS:,} rows and"
             f" {available / 2**30:.1f} GiB here); use the solver branch-and-cut"
         )
+
+
+def fits(rows: int) -> bool:
+    """Tell whether a program of so many rows fits the memory that is free."""
+    return rows <= MAX_ROWS and rows * BYTES_PER_ROW <= _available_memory()
+
+
+def meets(labels: IntVector, sizes: Sizes) -> bool:
+    """Tell whether a structure meets demands on its coalitions."""
+    block = np.unique(labels, return_inverse=True)[1]
+    players = np.bincount(block, sizes.weights)
+    return (
+        sizes.n_groups in (None, len(players))
+        and not any(labels[a] == labels[b] for a, b in sizes.apart)
+        and (sizes.min_size is None or players.min() >= sizes.min_size)
+        and (sizes.max_size is None or players.max() <= sizes.max_size)
+    )
 
 
 def _available_memory() -> float:
@@ -174,7 +195,12 @@ def _available_memory() -> float:
         return float("inf")
 
 
-def build(graph: SynergyGraph, formulation: Formulation, sizes: Sizes | None = None) -> Program:
+def build(
+    graph: SynergyGraph,
+    formulation: Formulation,
+    sizes: Sizes | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> Program:
     """Return the program of a graph, with rows for the sizes of coalitions if they are asked for.
 
     Parameters
@@ -185,6 +211,8 @@ def build(graph: SynergyGraph, formulation: Formulation, sizes: Sizes | None = N
         ``"rp-star"`` or ``"full"``.
     sizes
         Demands on coalitions; they need the full formulation, whose points are transitive.
+    check
+        Called often; it may raise an exception.
     """
     if sizes is not None and formulation != "full":
         raise InvalidInputError(f"sizes of coalitions need the formulation full, not {formulation}")
@@ -193,7 +221,7 @@ def build(graph: SynergyGraph, formulation: Formulation, sizes: Sizes | None = N
     i, j = np.triu_indices(n, 1)
     weights = np.ascontiguousarray(graph.matrix[i, j])
     objective, unit, slack, integral = _scaled(weights)
-    rows, upper = _triangle_rows(graph.matrix, formulation)
+    rows, upper = _triangle_rows(graph.matrix, formulation, check)
     program = Program(
         n_players=n,
         i=i.astype(np.int64),
@@ -221,7 +249,7 @@ def _scaled(weights: FloatVector) -> tuple[FloatVector, Fraction, float, bool]:
 
 
 def _triangle_rows(
-    matrix: FloatMatrix, formulation: Formulation
+    matrix: FloatMatrix, formulation: Formulation, check: Callable[[], None]
 ) -> tuple[sparse.csr_array, FloatVector]:
     from scipy import sparse
 
@@ -232,6 +260,7 @@ def _triangle_rows(
     positive = matrix > 0
     blocks: list[Any] = []
     for centre in range(n):
+        check()
         others = np.delete(np.arange(n), centre)
         a, b = np.triu_indices(n - 1, 1)
         i, k = others[a], others[b]

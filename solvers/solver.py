@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from coalitions.errors import MissingDependencyError
@@ -46,8 +50,8 @@ class Limits:
     report
         Called with the progress now and then.
     interrupted
-        Set by a method that caught Ctrl-C and answers with its best so far, so that whatever
-        comes after it stops as well.
+        Set by Ctrl-C: everybody answers with the best so far, and whatever comes after stops as
+        well.
     """
 
     deadline: float | None = None
@@ -66,12 +70,41 @@ class Limits:
             return float("inf")
         return max(0.0, self.deadline - time.monotonic())
 
+    def part(self, share: float) -> Limits:
+        """Return limits that end when a share of the time that is left is over."""
+        if self.deadline is None:
+            return self
+        return replace(self, deadline=time.monotonic() + share * self.seconds_left)
+
     @property
     def expired(self) -> bool:
         """Whether it is time to stop: the deadline has passed, or somebody pressed Ctrl-C."""
         if self.interrupted.is_set():
             return True
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+@contextlib.contextmanager
+def heeding_ctrl_c(limits: Limits) -> Iterator[None]:
+    """Let Ctrl-C end a search like its deadline does; a second Ctrl-C raises KeyboardInterrupt.
+
+    Somebody else's way to treat Ctrl-C is left alone, and only the main thread hears of it.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if limits.interrupted.is_set():
+            signal.default_int_handler(number, frame)
+        limits.interrupted.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_ctrl_c(error: BaseException) -> bool:

@@ -9,10 +9,14 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
+from solvers._attended import in_thread
 from solvers.ilp import IlpSolver, Incumbent
 from solvers.program import Program
 from solvers.scaling import integer_weights
 from solvers.solver import SOLVERS, Limits
+
+ROWS_AT_ONCE = 10_000
+"""Rows handed over between two looks at the clock: a tenth of a second."""
 
 MAX_OBJECTIVE = 2**46
 """CP-SAT works in int64 and multiplies; this leaves it room."""
@@ -32,6 +36,8 @@ class CpSat(IlpSolver):
 
     linearization_level: int = 2
 
+    seconds_per_row: ClassVar[float] = 1e-5
+    own_process_above: ClassVar[int | None] = 50_000
     needs: ClassVar[tuple[str, ...]] = ("ortools",)
 
     def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
@@ -43,6 +49,8 @@ class CpSat(IlpSolver):
         x = [model.new_bool_var("") for _ in range(program.n_variables)]
         rows = program.rows
         for row in range(rows.shape[0]):
+            if row % ROWS_AT_ONCE == 0 and limits.expired:
+                return Incumbent(None, np.inf)
             span = slice(rows.indptr[row], rows.indptr[row + 1])
             columns, values = rows.indices[span].tolist(), rows.data[span].tolist()
             low, high = program.lower[row], program.upper[row]
@@ -71,7 +79,8 @@ class CpSat(IlpSolver):
         parameters.absolute_gap_limit = 0.0
         if limits.deadline is not None:
             parameters.max_time_in_seconds = max(0.01, limits.seconds_left)
-        status = solver.solve(model)
+        parameters.catch_sigint_signal = False  # it would keep Ctrl-C for itself
+        status = in_thread(lambda: solver.solve(model), solver.stop_search, limits)
         if status == cp_model.INFEASIBLE:
             raise InfeasibleError("no structure meets the demands")
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)

@@ -9,6 +9,7 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
+from solvers._attended import in_thread
 from solvers.ilp import IlpSolver, Incumbent
 from solvers.program import Program
 from solvers.solver import SOLVERS, Limits
@@ -43,7 +44,7 @@ class Gurobi(IlpSolver):
                 model.addConstr(program.rows[bounded] @ x >= program.lower[bounded])
             if start is not None:
                 x.Start = np.concatenate((start, np.zeros(program.n_variables - len(start))))
-            model.optimize()
+            in_thread(model.optimize, model.terminate, limits)
         except gp.GurobiError as error:
             raise NoSolutionError(f"gurobi: {error}") from None
         if model.Status == gp.GRB.INFEASIBLE:

@@ -9,6 +9,7 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector, IntVector
+from solvers._attended import in_thread
 from solvers.ilp import IlpSolver, Incumbent
 from solvers.program import Program
 from solvers.solver import SOLVERS, Limits
@@ -32,6 +33,8 @@ class Highs(IlpSolver):
 
     lazy: bool = False
 
+    seconds_per_row: ClassVar[float] = 1.5e-6
+    own_process_above: ClassVar[int | None] = 50_000  # of which presolve takes half a second
     needs: ClassVar[tuple[str, ...]] = ("highspy",)
 
     def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
@@ -65,13 +68,12 @@ def _maximise_lazily(program: Program, limits: Limits, start: FloatVector | None
         excess = _excess(program, found.point)
         excess[chosen] = 0.0
         violated = np.flatnonzero(excess > VIOLATION)
-        if integral and (not len(violated) or limits.expired):
-            return Incumbent(
-                found.point,
-                bound,
-                {"rounds": rounds, "separated": int(chosen.sum()), **found.stats},
-            )
-        if not len(violated) or limits.expired:  # the linear relaxation is done: now integers
+        stats = {"rounds": rounds, "separated": int(chosen.sum()), **found.stats}
+        if integral and not len(violated):
+            return Incumbent(found.point, bound, stats)
+        if limits.expired:
+            return Incumbent(last, bound, stats)
+        if not len(violated):  # the linear relaxation is done: now integers
             integral = True
             model.require_integers()
             model.start_from(start)
@@ -97,6 +99,7 @@ class _Model:
         self._program, self._limits = program, limits
         self._integral = False
         highs: Any = highspy.Highs()
+        highs.HandleUserInterrupt = True  # so that `cancelSolve` is heard
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("random_seed", limits.seed % 2**31)
         highs.setOptionValue("threads", limits.threads or 1)
@@ -156,7 +159,7 @@ class _Model:
         if limits.deadline is not None:
             # HiGHS counts its run time over all calls.
             highs.setOptionValue("time_limit", highs.getRunTime() + limits.seconds_left)
-        highs.run()
+        in_thread(highs.run, highs.cancelSolve, limits)
         status = highs.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             raise InfeasibleError("no structure meets the demands")

@@ -39,9 +39,17 @@ class Incumbent:
         Labels of a structure to start from.
     seed
         Source of randomness.
+    expired
+        Tells whether it is time to stop; it is asked where a graph is large.
     """
 
-    def __init__(self, weights: IntMatrix, start: IntVector | None, seed: int) -> None:
+    def __init__(
+        self,
+        weights: IntMatrix,
+        start: IntVector | None,
+        seed: int,
+        expired: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._exact = weights
         self._weights = weights.astype(np.float64)
         self._state: RandomState = random_state(seed, 2)
@@ -50,6 +58,7 @@ class Incumbent:
         if start is not None:
             self.offer(start)
         self._seed = seed
+        self._expired = expired
         self._annealing: Iterator[Improvement] | None = None
         self._slices_left = SLICES
         self._worked = 0.0
@@ -79,7 +88,7 @@ class Incumbent:
         """
         if self._annealing is None:
             start = _numbered(self.labels)
-            self._annealing = memetic(self._weights, start, self._seed, 1.0)
+            self._annealing = memetic(self._weights, start, self._seed, 1.0, self._expired)
         if len(self._weights) > FEW_PLAYERS:
             n = len(self._weights)
             cost = min(SLICE_PER_PAIR * n * n, MOST_PER_SLICE)
@@ -106,7 +115,8 @@ class Incumbent:
         self._improve(merge[problem.groups], rounds)
 
     def _improve(self, labels: IntVector, rounds: int) -> None:
-        self.offer(improve(self._weights, _numbered(labels), rounds, self._state)[1])
+        found = improve(self._weights, _numbered(labels), rounds, self._state, self._expired)
+        self.offer(found[1])
 
 
 def _numbered(labels: IntVector) -> IntVector:

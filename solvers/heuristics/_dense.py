@@ -10,6 +10,7 @@ and a move costs one pass over row i.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from numba import njit
 
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from solvers.heuristics._random import RandomState, below, shuffle, two_below, uniform
+
+CELLS_AT_ONCE = 20_000_000
+"""Cells of the matrix between two glances at the clock; a round looks at each about once."""
 
 
 class Table(NamedTuple):
@@ -345,24 +349,46 @@ def rounding_threshold(weights: FloatMatrix) -> float:
     return 1e-12 * largest
 
 
+class Home(NamedTuple):
+    """Where an iterated search goes back to: slots, their value, and failures since the last."""
+
+    slots: IntVector
+    value: FloatVector
+    failures: IntVector
+
+
 @njit(cache=True)
-def iterate(table: Table, rounds: int, threshold: float, state: RandomState) -> None:
+def settle(table: Table, threshold: float, state: RandomState) -> Home:
+    """Descend, and call the place where that ends home."""
+    descend(table, threshold, state)
+    return Home(table.slots.copy(), table.value.copy(), np.zeros(1, np.int64))
+
+
+@njit(cache=True)
+def wander(table: Table, home: Home, rounds: int, threshold: float, state: RandomState) -> None:
     """Disturb and descend `rounds` times, always from the best partition of late.
 
     A round that ends lower is undone; after 50 in a row the search goes on from where it is.
     """
     n = len(table.slots)
-    descend(table, threshold, state)
-    home, home_value, failures = table.slots.copy(), table.value[0], 0
     for _ in range(rounds):
         perturb(table, 2 + below(state, max(2, n // 8)), state)
         descend(table, threshold, state)
-        if table.value[0] >= home_value or failures >= 50:
-            failures = 0 if table.value[0] > home_value or failures >= 50 else failures + 1
-            home[:], home_value = table.slots, table.value[0]
+        tired = home.failures[0] >= 50
+        if table.value[0] >= home.value[0] or tired:
+            better = table.value[0] > home.value[0]
+            home.failures[0] = 0 if better or tired else home.failures[0] + 1
+            home.slots[:] = table.slots
+            home.value[0] = table.value[0]
         else:
-            failures += 1
-            go_back(table, home)
+            home.failures[0] += 1
+            go_back(table, home.slots)
+
+
+@njit(cache=True)
+def iterate(table: Table, rounds: int, threshold: float, state: RandomState) -> None:
+    """Settle, then wander."""
+    wander(table, settle(table, threshold, state), rounds, threshold, state)
 
 
 @njit(cache=True)
@@ -373,14 +399,23 @@ def go_back(table: Table, home: IntVector) -> None:
             move(table, i, home[i])
 
 
-@njit(cache=True)
 def improve(
-    weights: FloatMatrix, labels: IntVector, rounds: int, state: RandomState
+    weights: FloatMatrix,
+    labels: IntVector,
+    rounds: int,
+    state: RandomState,
+    expired: Callable[[], bool] = lambda: False,
 ) -> tuple[float, IntVector]:
     """Return the best (value, labels) of an iterated local search from `labels`, in 0 … n−1.
 
     Never worse than `labels`; with 0 rounds it only descends. `state` comes from `random_state`.
+    With many players `expired` is asked between rounds whether it is time to stop.
     """
     table = tabulate(weights, labels)
-    iterate(table, rounds, rounding_threshold(weights), state)
-    return table.best[0], table.best_slots
+    threshold = rounding_threshold(weights)
+    home = settle(table, threshold, state)
+    at_once = 1 + CELLS_AT_ONCE // len(labels) ** 2
+    while rounds > 0 and not expired():
+        wander(table, home, min(rounds, at_once), threshold, state)
+        rounds -= at_once
+    return float(table.best[0]), table.best_slots

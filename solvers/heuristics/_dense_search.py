@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from solvers.heuristics._dense import (
     rounding_threshold,
     tabulate,
 )
-from solvers.heuristics._engine import Improvement, numbered
+from solvers.heuristics._engine import Improvement, numbered, synergies_between
 from solvers.heuristics._random import RandomState, random_state
 
 VERY_FEW_PLAYERS, FEW_PLAYERS = 40, 150
@@ -48,13 +48,18 @@ PROPOSALS_PER_PLAYER = 40
 
 
 def search_matrix(
-    weights: FloatMatrix, start: IntVector | None, *, seed: int, effort: float
+    weights: FloatMatrix,
+    start: IntVector | None,
+    *,
+    seed: int,
+    effort: float,
+    expired: Callable[[], bool] = lambda: False,
 ) -> Iterator[Improvement]:
     """Give ever better partitions of a graph with a full matrix."""
     if len(weights) <= FEW_PLAYERS:
         yield from _iterated(weights, start, seed, effort)
     if len(weights) > VERY_FEW_PLAYERS:
-        yield from memetic(weights, start, seed, effort)
+        yield from memetic(weights, start, seed, effort, expired)
 
 
 def _iterated(
@@ -74,20 +79,26 @@ def _iterated(
 
 
 def memetic(
-    weights: FloatMatrix, start: IntVector | None, seed: int, effort: float
+    weights: FloatMatrix,
+    start: IntVector | None,
+    seed: int,
+    effort: float,
+    expired: Callable[[], bool],
 ) -> Iterator[Improvement]:
     """Anneal a small population of structures, then cross two at a time and anneal the child.
 
     After [Lu2021]_: players that both parents have together become one node; an iterated local
     search on this small graph finds the best recombination, and annealing from a moderate
     temperature takes it on from there. A child takes the place of the worst structure it beats.
+    `expired` tells whether to hurry to the next structure it gives.
     """
     n = len(weights)
-    state, threshold, scale = random_state(seed), rounding_threshold(weights), _scale(weights)
+    state, threshold = random_state(seed), rounding_threshold(weights)
     choose = np.random.default_rng(seed)
     table = tabulate(weights, np.arange(n) if start is None else start)
     descend(table, threshold, state)
     yield table.best[0], table.best_slots
+    scale = _scale(weights)
     population: list[Improvement] = []
     best, failures = table.best[0], 0
     while len(population) < POPULATION or failures < PATIENCE * effort:
@@ -98,7 +109,7 @@ def memetic(
             temperatures = scale * np.geomspace(HOT, COLD, FOUNDER_LEVELS)
         else:
             a, b = choose.choice(POPULATION, 2, replace=False)
-            reset(table, _recombined(weights, population[a], population[b], state))
+            reset(table, _recombined(weights, population[a], population[b], state, expired))
             temperatures = scale * np.geomspace(WARM, COLD, CHILD_LEVELS)
         yield from _cool(table, temperatures, state)
         descend(table, threshold, state)
@@ -132,18 +143,18 @@ def _cool(table: Table, temperatures: np.ndarray, state: RandomState) -> Iterato
 
 
 def _recombined(
-    weights: FloatMatrix, one: Improvement, other: Improvement, state: RandomState
+    weights: FloatMatrix,
+    one: Improvement,
+    other: Improvement,
+    state: RandomState,
+    expired: Callable[[], bool],
 ) -> IntVector:
     """Return the best partition found that keeps together whom both parents have together."""
     groups = numbered(one[1] * len(weights) + other[1])
-    n_groups = int(groups.max()) + 1
-    member = np.zeros((n_groups, len(weights)))
-    member[groups, np.arange(len(weights))] = 1.0
-    between = member @ weights @ member.T
-    np.fill_diagonal(between, 0.0)
-    parent = np.zeros(n_groups, np.int64)
+    between = synergies_between(weights, groups)
+    parent = np.zeros(len(between), np.int64)
     parent[groups] = max(one, other, key=lambda structure: structure[0])[1]
-    _, labels = improve(between, parent, ROUNDS_AT_ONCE, state)
+    _, labels = improve(between, parent, ROUNDS_AT_ONCE, state, expired)
     return numbered(labels[groups])
 
 

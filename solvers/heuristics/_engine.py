@@ -51,6 +51,16 @@ def matrix_of(graph: SynergyGraph) -> FloatMatrix:
     return matrix
 
 
+def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:
+    """Return the synergies between groups numbered 0 … k−1 [k, k], with zeros on the diagonal."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
+    rows = np.add.reduceat(weights[order], starts, axis=0)
+    between: FloatMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
+    np.fill_diagonal(between, 0.0)
+    return between
+
+
 def numbered(labels: IntVector) -> IntVector:
     """Return the same partition with blocks numbered 0 … k−1."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)

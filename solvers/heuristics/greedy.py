@@ -43,20 +43,22 @@ class Greedy(Solver):
 
 def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
     from solvers.heuristics import _dense, _greedy
-    from solvers.heuristics._engine import matrix_of
+    from solvers.heuristics._engine import matrix_of, synergies_between
     from solvers.heuristics._random import random_state
 
     weights = matrix_of(graph)
     n = len(weights)
-    between = np.full((n, n), -np.inf)
     blocks = int(start.max()) + 1
-    member = np.zeros((blocks, n))
-    member[start, np.arange(n)] = 1.0
-    between[:blocks, :blocks] = member @ weights @ member.T
+    if np.array_equal(start, np.arange(n)):
+        between = weights.copy()
+    else:
+        between = np.full((n, n), -np.inf)
+        between[:blocks, :blocks] = synergies_between(weights, start)
     np.fill_diagonal(between, -np.inf)
     labels = start.copy()
     partner = between.argmax(axis=1)
-    steps = 1 + 1_000_000 // n  # far less than a tenth of a second between glances at the clock
+    # A union looks at all pairs at worst: less than a tenth of a second between two glances.
+    steps = 1 + 20_000_000 // (n * n)
     while not limits.expired:
         if _greedy.unite_on_matrix(between, partner, labels, steps) < steps:
             break

@@ -12,6 +12,9 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
 
+SHARE_OF_BOUND = 0.25
+"""Part of the time that the bound may take."""
+
 
 @SOLVERS.register("local-search")
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class LocalSearch(Solver):
         from solvers.heuristics._sparse_search import search_edges
 
         n = graph.n_players
-        bound = cycle_packing_bound(graph, limits=limits)
+        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
         start = None if warm_start is None else numbered(warm_start)
         first = np.arange(n) if start is None else start
         # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere;
@@ -61,9 +64,17 @@ class LocalSearch(Solver):
         if fits_table(graph):
             weights = matrix_of(graph)
             value, labels = _dense.improve(weights, first, 0, state)
-            search = search_matrix(weights, start, seed=limits.seed, effort=self.effort)
-            labels, slices = run_slices(search, (value, labels), bound, limits)
-            _, labels = _dense.improve(weights, numbered(labels), 0, state)
+            search = search_matrix(
+                weights,
+                start,
+                seed=limits.seed,
+                effort=self.effort,
+                expired=lambda: limits.expired,
+            )
+            slices = 0
+            if not limits.expired:
+                labels, slices = run_slices(search, (value, labels), bound, limits)
+                _, labels = _dense.improve(weights, numbered(labels), 0, state)
         else:
             rows = _sparse.rows_of(n, *graph.edges)
             search = search_edges(rows, start, seed=limits.seed, effort=self.effort)
