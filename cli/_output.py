@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coalitions.errors import InvalidInputError
+from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,15 +31,9 @@ Symmetrise = Annotated[
 
 
 def _import_plugins(modules: list[str] | None) -> list[str]:
-    """Import the user's modules, which register what they define."""
-    sys.path.insert(0, str(Path.cwd()))  # a module beside the user's data is found
-    for name in modules or ():
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise InvalidInputError(
-                f"--plugin {name}: cannot be imported ({error}); give a module's name as in import"
-            ) from None
+    """Import the user's modules; only a user who names one has the working folder searched."""
+    if modules:
+        import_plugins(modules, beside=Path.cwd())
     return modules or []
 
 

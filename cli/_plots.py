@@ -14,6 +14,7 @@ from cli.report.charts import colour
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph_files import atomic_write
+from coalitions.pictures import plain_style
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -182,6 +183,7 @@ def pairs_to_draw(
     return lines
 
 
+@plain_style()
 def _png(graph: SynergyGraph, solution: Solution) -> bytes:
     import io
 

@@ -76,6 +76,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
             stream.reconfigure(errors="replace")
+    for name in ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES"):
+        # A .numba_config.yaml in the working folder must not say where compiled code comes from;
+        # an empty value is numba's default, and what the user has set stays.
+        os.environ.setdefault(name, "")
     _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     sys.exit(_exit_code())
 

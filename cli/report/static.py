@@ -25,10 +25,12 @@ from cli.report.charts import (
     strongest_edges,
 )
 from cli.report.contents import Section
+from coalitions.pictures import plain_style
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 
 
+@plain_style()
 def save_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
     """Write every chart as NAME.png and NAME.svg, titled with its run; return the paths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
