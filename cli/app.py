@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 import cli
+from cli._text import visible
 from coalitions import __version__
 
 EXTRAS = {
@@ -125,6 +126,6 @@ def _exit_code() -> int:
 
 
 def _complain(message: object, code: int) -> int:
-    text = " ".join(str(message).split())
+    text = visible(" ".join(str(message).split()))  # it may repeat what a file holds
     print(f"coalitions: {text}", file=sys.stderr)  # noqa: T201
     return code

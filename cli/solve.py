@@ -25,6 +25,7 @@ from cli._output import (
     write_json,
 )
 from cli._solution_file import read_structure
+from cli._text import visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -227,7 +228,6 @@ class _ProgressLine:
 
 
 def _print_solution(graph: SynergyGraph, solution: Solution) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     console = stdout()
@@ -238,7 +238,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution) -> None:
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
         table.add_row(
-            str(number), escape(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+            str(number), visible(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
         )
         if number == MOST_ROWS < len(solution.structure):
             table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
