@@ -14,6 +14,9 @@ from learners.moments import moments_epsilon
 MOST_LOG_NOISE = 20.0
 """No σ above e^20 is looked for."""
 
+LEAST_NOISE = 1e-9
+"""Less is none: ε would be beyond 10^17."""
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -60,7 +63,7 @@ def ceiling(noise: float, usage: Usage, delta: float) -> float:
     """Return an upper bound of `epsilon` that takes no time: exact at rate 1, by moments below."""
     if usage.steps == 0:
         return 0.0
-    if noise == 0:
+    if noise < LEAST_NOISE:
         return math.inf
     if usage.rate == 1:
         return _gaussian_epsilon(math.sqrt(usage.steps) / noise, delta)
