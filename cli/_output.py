@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli._text import json_visible, visible_lines
 from coalitions.errors import InvalidInputError, shown
+from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
@@ -32,17 +33,9 @@ Symmetrise = Annotated[
 
 
 def _import_plugins(modules: list[str] | None) -> list[str]:
-    """Import the user's modules, which register what they define."""
-    sys.path.insert(0, str(Path.cwd()))  # a module beside the user's data is found
-    for name in modules or ():
-        try:
-            importlib.import_module(name)
-        # '' and '.' are no names, and not all that is named can be read.
-        except (ImportError, SyntaxError, TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"--plugin {name!r}: cannot be imported ({error}); give a module's name as in"
-                " import"
-            ) from None
+    """Import the user's modules; only a user who names one has the working folder searched."""
+    if modules:
+        import_plugins(modules, beside=Path.cwd())
     return modules or []
 
 
@@ -66,30 +59,40 @@ def loudness(quiet: bool, verbose: bool) -> None:
 
 def stdout() -> Console:
     """Return the console for results."""
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=False)
+    return _literal_console(stderr=False)
 
 
 def stderr() -> Console:
     """Return the console for messages and progress."""
+    return _literal_console(stderr=True)
+
+
+def _literal_console(*, stderr: bool) -> Console:
+    """Return a console that shows every string as it is: no mark-up, no emoji, no escapes."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    class Literal(Console):
+        def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (rich's own)
+            return super().render_str(visible_lines(text), **options)
+
+    return Literal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
     """Print a document as JSON; numbers that JSON cannot hold are a defect, not a document."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+    typer.echo(_json(document))
 
 
 def write_json(path: Path, document: Any) -> None:  # noqa: ANN401 (any JSON value)
     """Write a document to a file that appears only when it is complete."""
     from coalitions.graph_files import atomic_write
 
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     with atomic_write(path) as file:
-        file.write(text.encode())
+        file.write(f"{_json(document)}\n".encode())
+
+
+def _json(document: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return json_visible(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:

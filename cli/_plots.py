@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cli._text import fitting
 from cli.report.charts import colour
+from cli.report.document import html_document, plotly_script, words
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph_files import atomic_write
+from coalitions.pictures import plain_style
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -35,6 +39,12 @@ FAINT = 0.15
 """Pairs with less than this share of the largest |synergy| are not drawn as lines."""
 
 ALONE = "#9A9A9A"
+DRAW = """"use strict";
+const figure = JSON.parse(document.getElementById("figure").textContent);
+Plotly.newPlot("plot", figure.data, figure.layout, { responsive: true, displaylogo: false });
+"""
+"""The script of a picture that can be zoomed."""
+
 GAIN, LOSS = "#4477AA", "#CC3311"
 """Pairs inside coalitions: positive and negative synergy."""
 
@@ -182,6 +192,7 @@ def pairs_to_draw(
     return lines
 
 
+@plain_style()
 def _png(graph: SynergyGraph, solution: Solution) -> bytes:
     import io
 
@@ -196,7 +207,7 @@ def _png(graph: SynergyGraph, solution: Solution) -> bytes:
         _draw_network(network, graph, solution)
         discs = place_players(solution)
         matrix = graph.matrix[np.ix_(discs.order, discs.order)]
-        names = [graph.labels[player] for player in discs.order]
+        names = [fitting(graph.labels[player]) for player in discs.order]
         for start in discs.starts[1:-1]:
             heat.axhline(start - 0.5, color="black", linewidth=0.6)
             heat.axvline(start - 0.5, color="black", linewidth=0.6)
@@ -204,6 +215,7 @@ def _png(graph: SynergyGraph, solution: Solution) -> bytes:
     else:
         heat = figure.subplots()
         matrix, names = block_means(graph, solution)
+        names = list(map(fitting, names))
         heat.set_title("mean synergy of a pair, by coalition")
     top = float(np.abs(matrix).max()) or 1.0
     picture = heat.imshow(matrix, cmap="RdBu", vmin=-top, vmax=top, interpolation="nearest")
@@ -242,7 +254,7 @@ def _draw_network(axes: Any, graph: SynergyGraph, solution: Solution) -> None:  
     if n <= NAMED_PLAYERS:
         for player, (x, y) in enumerate(discs.positions):
             axes.annotate(
-                graph.labels[player],
+                fitting(graph.labels[player]),
                 (x, y),
                 xytext=(0, 7),
                 textcoords="offset points",
@@ -278,7 +290,7 @@ def _html(graph: SynergyGraph, solution: Solution) -> bytes:
         figure.update_xaxes(visible=False, row=1, col=1)
         figure.update_yaxes(visible=False, scaleanchor="x", row=1, col=1)
         matrix = graph.matrix[np.ix_(discs.order, discs.order)]
-        names = [graph.labels[player] for player in discs.order]
+        names = [words(graph.labels[player]) for player in discs.order]
         column = 2
         for start in discs.starts[1:-1].tolist():
             line = {"width": 1, "color": "black"}
@@ -287,6 +299,7 @@ def _html(graph: SynergyGraph, solution: Solution) -> bytes:
     else:
         figure = make_subplots(1, 1, subplot_titles=["mean synergy of a pair, by coalition"])
         matrix, names = block_means(graph, solution)
+        names = list(map(words, names))
         column = 1
     top = float(np.abs(matrix).max()) or 1.0
     heat = go.Heatmap(
@@ -299,10 +312,15 @@ def _html(graph: SynergyGraph, solution: Solution) -> bytes:
     ticks = {"tickvals": list(range(len(names))), "ticktext": names} if few else {}
     figure.update_xaxes(showticklabels=few, row=1, col=column, **ticks)
     figure.update_yaxes(showticklabels=few, autorange="reversed", row=1, col=column, **ticks)
-    figure.update_layout(
-        title=title_of(graph, solution), template="plotly_white", legend={"orientation": "h"}
+    title = title_of(graph, solution)
+    figure.update_layout(title=title, template="plotly_white", legend={"orientation": "h"})
+    page = html_document(
+        title,
+        ['<div id="plot"></div>'],
+        data={"figure": json.loads(figure.to_json())},
+        scripts=[plotly_script(), DRAW],
+        style="html, body, #plot { height: 100%; margin: 0; }",
     )
-    page: str = figure.to_html(include_plotlyjs=True, full_html=True)
     return page.encode()
 
 
@@ -327,6 +345,7 @@ def _network_traces(graph: SynergyGraph, solution: Solution, discs: Discs) -> li
             )
         )
     n = graph.n_players
+    names = list(map(words, graph.labels))
     labels = solution.structure.labels
     sizes = np.bincount(labels)
     traces.append(
@@ -340,11 +359,11 @@ def _network_traces(graph: SynergyGraph, solution: Solution, discs: Discs) -> li
                 "size": max(5, min(18, 500 / n)),
                 "line": {"color": "white", "width": 1},
             },
-            text=list(graph.labels),
+            text=names,
             textposition="top center",
             hovertext=[
                 f"{name}: in a coalition of {sizes[label]}"
-                for name, label in zip(graph.labels, labels, strict=True)
+                for name, label in zip(names, labels, strict=True)
             ],
             hoverinfo="text",
         )

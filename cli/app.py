@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 import cli
+from cli._text import visible
 from coalitions import __version__
 
 EXTRAS = {
@@ -82,6 +83,10 @@ def main() -> None:
     odd = next((typed for typed in sys.argv[1:] if _unreadable(typed)), None)
     if odd is not None:
         sys.exit(_complain(f"the argument {odd[:60]!r} is not text that a system can take", 2))
+    for name in ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES"):
+        # A .numba_config.yaml in the working folder must not say where compiled code comes from;
+        # an empty value is numba's default, and what the user has set stays.
+        os.environ.setdefault(name, "")
     _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     sys.exit(_exit_code())
 
@@ -153,6 +158,6 @@ def _own_words(shown: Callable[..., None]) -> Callable[..., None]:
 
 
 def _complain(message: object, code: int) -> int:
-    text = " ".join(str(message).split())
+    text = visible(" ".join(str(message).split()))  # it may repeat what a file holds
     print(f"coalitions: {text}", file=sys.stderr)  # noqa: T201
     return code

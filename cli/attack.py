@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli._output import Json, Quiet, print_json, stderr, stdout
+from cli._output import Json, Plugin, Quiet, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from learners.inversion import Attacked
@@ -31,6 +31,7 @@ def attack_command(
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
+    plugin: Plugin = None,
 ) -> None:
     """Try to recover pictures from uploads: after one step, under noise, and after a real round.
 

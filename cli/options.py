@@ -56,7 +56,6 @@ def _tables(name: str) -> dict[str, list[Option]]:
 
 
 def _print(tables: Mapping[str, Sequence[Option]]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     console = stdout()
@@ -68,7 +67,7 @@ def _print(tables: Mapping[str, Sequence[Option]]) -> None:
         table.columns[0].no_wrap = True
         for row in rows:
             cells = (row.name, _default(row), _domain(row), f"{row.help} {_condition(row)}".strip())
-            table.add_row(*map(escape, cells))
+            table.add_row(*cells)
         if len(tables) > 1:
             console.print(f"\n{title}", style="bold")
         console.print(table)

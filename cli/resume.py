@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli._output import Json, Quiet, Verbose, loudness
+from cli._output import Json, Plugin, Quiet, Verbose, loudness
 from cli._round_progress import RoundProgress
 from cli.run import show
 
@@ -17,6 +17,7 @@ def resume_command(
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    plugin: Plugin = None,
 ) -> None:
     """Finish a run where it was interrupted; the numbers are those of an uninterrupted run.
 

@@ -9,6 +9,7 @@ import typer
 from cli._game_file import read_game
 from cli._names import completion
 from cli._output import Format, Json, Plugin, Seed, Symmetrise, print_json, stdout
+from cli._text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,6 @@ def shapley_command(
 
 
 def _print(found: Estimate, labels: Sequence[str]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     exact = not found.stderr.any()
@@ -89,11 +89,11 @@ def _print(found: Estimate, labels: Sequence[str]) -> None:
         error = () if exact else (f"{found.stderr[k]:.2g}",)
         ends = _place(low[k], left, span), _place(high[k], left, span)
         bar = _bar(_place(found.values[k], left, span), _place(0.0, left, span), ends)
-        table.add_row(escape(name), f"{found.values[k]:.6g}", *error, bar)
+        table.add_row(visible(name), f"{found.values[k]:.6g}", *error, bar)
     console = stdout()
     console.print(table)
     console.print(
-        f"\n{found.method}, {found.evaluations} evaluations: {escape(found.reason)}", soft_wrap=True
+        f"\n{found.method}, {found.evaluations} evaluations: {found.reason}", soft_wrap=True
     )
 
 

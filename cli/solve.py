@@ -24,6 +24,7 @@ from cli._output import (
     write_json,
 )
 from cli._solution_file import read_structure
+from cli._text import visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -219,7 +220,6 @@ class _ProgressLine:
 
 
 def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, int]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     console = stdout()
@@ -230,7 +230,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
         table.add_row(
-            str(number), escape(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+            str(number), visible(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
         )
         if number == MOST_ROWS < len(solution.structure):
             table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
@@ -247,7 +247,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
             f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
         )
     console.print(
-        f"\nvalue {solution.value:.10g}   {escape(verdict)}",
+        f"\nvalue {solution.value:.10g}   {visible(verdict)}",
         soft_wrap=among is not None,  # a statement about names stays in one line
     )
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")

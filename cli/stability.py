@@ -10,6 +10,7 @@ import typer
 from cli._game_file import read_game
 from cli._output import Format, Json, Symmetrise, print_json, stdout
 from cli._solution_file import read_structure
+from cli._text import visible
 from coalitions.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -83,13 +84,12 @@ def _finding(deviation: Deviation | None, labels: tuple[str, ...]) -> dict[str, 
 
 
 def _print(document: dict[str, Any]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("notion", "stable", "deviation", box=None, pad_edge=False)
     for name, finding in document["notions"].items():
         word = {True: "yes", False: "no", None: "unknown"}[finding["stable"]]
-        table.add_row(name, word, escape(_sentence(finding)))
+        table.add_row(name, word, visible(_sentence(finding)))
     stdout().print(table)
 
 

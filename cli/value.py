@@ -12,6 +12,7 @@ import typer
 from cli._game_file import read_game
 from cli._output import Format, Json, Seed, Symmetrise, print_json, stdout
 from cli._solution_file import read_structure
+from cli._text import visible
 from coalitions.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -295,7 +296,6 @@ CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
 
 
 def _print(document: Document) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     console = stdout()
@@ -303,7 +303,7 @@ def _print(document: Document) -> None:
     if "pairs" in document:
         table = Table("players", "interaction", "± standard error", box=None, pad_edge=False)
         for pair in document["pairs"]:
-            name = escape(" – ".join(pair["players"]))
+            name = visible(" – ".join(pair["players"]))
             table.add_row(name, f"{pair['value']:.6g}", f"{pair['stderr']:.2g}")
     else:
         table = Table("player", document["concept"], box=None, pad_edge=False)
@@ -311,7 +311,7 @@ def _print(document: Document) -> None:
             table.add_column("± standard error")
         for name, number in document["values"].items():
             error = (f"{errors[name]:.2g}",) if errors else ()
-            table.add_row(escape(name), f"{number:.6g}", *error)
+            table.add_row(visible(name), f"{number:.6g}", *error)
     for column in table.columns[1:]:
         column.justify = "right"
     console.print(table)

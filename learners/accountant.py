@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatVector
-
-ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64), 80, 128, 256, 512, 1024)
-"""Rényi orders to minimise over: Opacus' own, and a few more for strong noise."""
-
+from learners.loss_distribution import composed_epsilon
+from learners.moments import moments_epsilon
 
 MOST_LOG_NOISE = 20.0
 """No σ above e^20 is looked for."""
+
+LEAST_NOISE = 1e-9
+"""Less is none: ε would be beyond 10^17."""
 
 
 @dataclass(frozen=True)
@@ -30,41 +27,60 @@ class Usage:
 
 
 @lru_cache(maxsize=4096)
-def epsilon(noise: float, usage: Usage, delta: float) -> float:
+def epsilon(noise: float, usage: Usage, delta: float, horizon: int = 0) -> float:
     """Return ε for δ of Gaussian mechanisms with sensitivity 1 and standard deviation `noise`.
 
     At rate 1 it is the exact figure of the closed form, see `gaussian_delta`. Below, each step sees
-    a Poisson sample, and the figure is that of Opacus' accountant: moments (Rényi divergences) of
-    the sampled mechanism, added over the steps [Mironov2019]_.
+    a Poisson sample, and the figure is the smaller of two bounds by Opacus: of moments (Rényi
+    divergences), added over the steps [Mironov2019]_, and of the whole distribution of the privacy
+    loss, composed numerically, with its errors on top (see `learners.loss_distribution`).
+
+    Parameters
+    ----------
+    noise, usage, delta
+        σ, how often the data were seen, δ.
+    horizon
+        Steps of the whole run, if they are known to be more than those of `usage`. All its figures
+        then come from one grid, so that ε grows from round to round and is soon computed.
 
     Examples
     --------
     >>> round(epsilon(1.0, Usage(1.0, 1), 1e-5), 3)
     4.377
+    >>> round(epsilon(1.0, Usage(0.05, 200), 1e-5), 2)
+    4.78
     """
+    bound = ceiling(noise, usage, delta)
+    if usage.rate == 1 or not 0 < bound < math.inf:
+        return bound
+    horizon = max(horizon, usage.steps)
+    sharper = composed_epsilon(noise, usage.rate, usage.steps, delta, horizon)
+    return bound if sharper is None else max(0.0, min(bound, sharper))
+
+
+@lru_cache(maxsize=65536)
+def ceiling(noise: float, usage: Usage, delta: float) -> float:
+    """Return an upper bound of `epsilon` that takes no time: exact at rate 1, by moments below."""
     if usage.steps == 0:
         return 0.0
-    if noise == 0:
+    if noise < LEAST_NOISE:
         return math.inf
     if usage.rate == 1:
         return _gaussian_epsilon(math.sqrt(usage.steps) / noise, delta)
-    from opacus.accountants.analysis.rdp import get_privacy_spent
-
-    with warnings.catch_warnings():
-        # At the last order the figure is a valid bound, only not the least one.
-        warnings.filterwarnings("ignore", message="Optimal order is")
-        value, _ = get_privacy_spent(
-            orders=list(ORDERS), rdp=usage.steps * _moments(noise, usage.rate), delta=delta
-        )
-    return float(value)
+    return max(0.0, moments_epsilon(noise, usage.rate, usage.steps, delta))
 
 
-@lru_cache(maxsize=4096)
-def _moments(noise: float, rate: float) -> FloatVector:
-    """Return the moments of one step at all orders: they take long, and steps only add them."""
-    from opacus.accountants.analysis.rdp import compute_rdp
-
-    return np.asarray(compute_rdp(q=rate, noise_multiplier=noise, steps=1, orders=list(ORDERS)))
+def worst_epsilon(
+    noise: float, usages: Iterable[Usage], delta: float, horizon: Callable[[Usage], int]
+) -> float:
+    """Return the largest ε of some usages; those that cannot have it are not worked out."""
+    most = 0.0
+    bounds = {usage: ceiling(noise, usage, delta) for usage in usages}
+    for usage in sorted(bounds, key=lambda each: bounds[each], reverse=True):
+        if bounds[usage] <= most:
+            break
+        most = max(most, epsilon(noise, usage, delta, horizon(usage)))
+    return most
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -90,41 +106,48 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return float(math.exp(first) - math.exp(min(second, first)))
 
 
-def noise_for(target: float, usages: Sequence[Usage], delta: float) -> float:
-    """Return the least noise (to six digits) with which no usage spends more ε than `target`."""
+def noise_for(
+    target: float,
+    usages: Sequence[Usage],
+    delta: float,
+    horizon: Callable[[Usage], int] | None = None,
+) -> float:
+    """Return a noise with which no usage spends more ε than `target`: the least, to six digits.
+
+    Parameters
+    ----------
+    target, usages, delta
+        The ε to keep, what will be spent it on, δ.
+    horizon
+        Steps of the whole run by usage, as `epsilon` will be asked for them.
+    """
     some = sorted({usage for usage in usages if usage.steps}, key=lambda each: -each.steps)
     if not some:
         raise InvalidInputError(f"nothing would be released, so no noise gives epsilon {target}")
-    noise, worst = 0.0, some[0]
-    while True:
-        noise = max(noise, _noise_for_one(target, worst, delta))
-        worst = max(some, key=lambda usage: epsilon(noise, usage, delta))
-        if epsilon(noise, worst, delta) <= target:
-            return noise
-
-
-def _noise_for_one(target: float, usage: Usage, delta: float) -> float:
-    from scipy.optimize import brentq
+    steps = horizon or (lambda usage: usage.steps)
 
     def excess(log_noise: float) -> float:
+        spent = worst_epsilon(math.exp(log_noise), some, delta, steps)
         # An ε of 0 has no logarithm; any number below the target's does for the search.
-        spent = max(epsilon(math.exp(log_noise), usage, delta), target * 1e-3)
-        return math.log(spent / target)
+        return math.log(max(spent, target * 1e-3) / target)
 
-    high = 0.0
+    high, stride = 0.0, 1.0
     while excess(high) > 0:
-        high += 1.0
-        if high > MOST_LOG_NOISE:
+        if high >= MOST_LOG_NOISE:
             raise InvalidInputError(
                 f"epsilon {target} cannot be reached by noise that leaves anything to learn from"
             )
-    low = high - 1.0
+        high, stride = min(high + stride, MOST_LOG_NOISE), 2 * stride
+    low, stride = high - 1.0, 1.0
     while excess(low) <= 0:
-        low -= 1.0
+        low, stride = low - stride, 2 * stride
+    from scipy.optimize import brentq
+
     found = float(brentq(excess, low, high, xtol=1e-7, rtol=1e-12))
-    # The root is between two numbers 1e-7 apart: the next steps up are on the safe side of it.
+    # The root is between two numbers 1e-7 apart: a few steps up are on the safe side of it.
+    step = 2e-7
     while excess(found) > 0:
-        found += 2e-7
+        found, step = found + step, 2 * step
     return math.exp(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import DamagedFileError, InvalidInputError
+from coalitions.plugins import import_plugins
 from learners.aggregation import aggregation
 from learners.algorithm import Algorithm, algorithm_of
 from learners.checkpoint import Checkpoint
@@ -202,7 +202,7 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
     """Return the network that a client ended with, from a run's folder, ready to predict."""
     folder = RunFolder.open(Path(out))
     config = folder.config()
-    _import_plugins(config)
+    import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
     channels, height, width = about["shape"]
     network = build_model(
@@ -253,7 +253,7 @@ def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
 
 def prepare(config: RunConfig) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
-    _import_plugins(config)
+    import_plugins(config.plugins)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
     aggregation(config.aggregation).check(config.participants)  # said before any work is done
@@ -395,12 +395,3 @@ def _device(name: str) -> torch.device:
     if name == "mps" and not torch.backends.mps.is_available():
         raise InvalidInputError("device mps: torch finds no Apple GPU here; choose cpu or auto")
     return torch.device(name)
-
-
-def _import_plugins(config: RunConfig) -> None:
-    for name in config.plugins:
-        try:
-            importlib.import_module(name)
-        # '' and '.' are no names, and not all that is named can be read.
-        except (ImportError, SyntaxError, TypeError, ValueError) as error:
-            raise InvalidInputError(f"plugin {name!r} cannot be imported: {error}") from None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from coalitions.graph_files import atomic_write
+from coalitions.pictures import plain_style
 from learners.inversion import Inversion
 
 
+@plain_style()
 def draw_inversion(inversion: Inversion, path: Path) -> None:
     """Write the three rows as a PNG file; PSNR is above each recovered picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

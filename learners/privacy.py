@@ -18,14 +18,14 @@ What clients keep, and predict with, is without noise in update mode.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
 from coalitions.errors import CoalitionError, InvalidInputError
-from learners.accountant import Usage, epsilon, noise_for
+from learners.accountant import Usage, noise_for, worst_epsilon
 from learners.config import RunConfig
 from learners.parameters import with_noise
 from learners.participation import rounds_of
@@ -66,6 +66,8 @@ class Privacy:
         What ε is about, and what not.
     target
         The ε that was asked for, if it was.
+    passes
+        Passes over its data that a client makes in the whole run, if it is in every round.
     """
 
     mode: Literal["updates", "records"]
@@ -74,6 +76,7 @@ class Privacy:
     delta: float
     covers: str = ""
     target: float | None = None
+    passes: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return the mechanism as plain values."""
@@ -85,24 +88,29 @@ class Privacy:
             "covers": self.covers if self.noise else "nothing: there is no noise",
         }
 
-    def spent(self, memory: Mapping[str, Any]) -> float:
-        """Return the ε a client has spent, by what its memory says; ∞ without noise."""
-        releases = memory.get(RELEASES, 0)
-        usage = Usage(1.0, releases)
-        if self.mode == "records":
-            # Steps whose result has not left yet are counted with those that have.
-            usage = Usage(memory.get(RATE, 1.0), memory.get(STEPS, 0) if releases else 0)
-        return epsilon(self.noise, usage, self.delta)
-
     def worst(self, memories: Mapping[int, Mapping[str, Any]]) -> float | None:
         """Return the most that any client has spent; None if that is no finite number."""
-        most = max((self.spent(memory) for memory in memories.values()), default=0.0)
+        usages = {self._usage(memory) for memory in memories.values()}
+        most = worst_epsilon(self.noise, usages, self.delta, _horizon(self.passes))
         if self.target is not None and most > self.target * (1 + 1e-9):
             raise CoalitionError(
                 f"a client has spent epsilon {most:.6g}, more than the {self.target:g} that was"
                 " asked for: the method trains or uploads more often than it declares"
             )
         return most if math.isfinite(most) else None
+
+    def _usage(self, memory: Mapping[str, Any]) -> Usage:
+        """Return how often a client's data were looked at, by what its memory says."""
+        releases = memory.get(RELEASES, 0)
+        if self.mode == "updates":
+            return Usage(1.0, releases)
+        # Steps whose result has not left yet are counted with those that have.
+        return Usage(memory.get(RATE, 1.0), memory.get(STEPS, 0) if releases else 0)
+
+
+def _horizon(passes: int) -> Callable[[Usage], int]:
+    """Return how many steps of DP-SGD a client makes in some passes over its data, by its rate."""
+    return lambda usage: passes * math.ceil(1 / usage.rate)
 
 
 def privacy_of(
@@ -139,11 +147,12 @@ def privacy_of(
             )
             + "; choose a network without it"
         )
-    noise = config.noise or 0.0
+    noise, passes = config.noise or 0.0, config.rounds * algorithm.passes(config.local_epochs)
     if config.epsilon is not None:
         usages = _planned(config, algorithm, tasks, sizes)
-        noise = noise_for(config.epsilon, usages, config.delta)
-    return Privacy(config.dp, noise, clip, config.delta, _covers(config, tasks), config.epsilon)
+        noise = noise_for(config.epsilon, usages, config.delta, _horizon(passes))
+    about = _covers(config, tasks)
+    return Privacy(config.dp, noise, clip, config.delta, about, config.epsilon, passes)
 
 
 def released(privacy: Privacy, task: Task, client: Client, message: Message, reply: Message) -> Any:  # noqa: ANN401

@@ -43,7 +43,6 @@ const square = (labels) => ({
 });
 
 const hidden = new Set();
-const curveName = (name) => `${name}: %{y:.4g}<extra></extra>`;
 
 const drawn = {
   lines: (chart) => {
@@ -59,7 +58,7 @@ const drawn = {
       }
       traces.push({
         type: "scatter", mode: curve.x.length > 60 ? "lines" : "lines+markers", name: curve.name, x: curve.x, y: curve.y,
-        line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: curveName(curve.name), visible, meta: curve.method,
+        line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: "%{fullData.name}: %{y:.4g}<extra></extra>", visible, meta: curve.method,
       });
     }
     return [traces, { xaxis: { title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
@@ -67,7 +66,7 @@ const drawn = {
   bars: (chart) => [
     chart.series.map((s, k) => ({
       type: "bar", orientation: "h", name: s.name, x: s.x, y: chart.categories, marker: { color: colour(k) },
-      hovertemplate: `%{y} ${s.name}: %{x:,}<extra></extra>`,
+      hovertemplate: "%{y} %{fullData.name}: %{x:,}<extra></extra>",
     })),
     {
       barmode: "group", xaxis: { title: { text: chart.x_label } },
@@ -77,7 +76,7 @@ const drawn = {
   columns: (chart) => [
     chart.series.map((s) => ({
       type: "bar", name: s.name, x: chart.categories, y: s.y, marker: { color: report.styles[s.method][0] },
-      hovertemplate: `client %{x}, ${s.name}: %{y:.4f}<extra></extra>`, visible: !hidden.has(s.method), meta: s.method,
+      hovertemplate: "client %{x}, %{fullData.name}: %{y:.4f}<extra></extra>", visible: !hidden.has(s.method), meta: s.method,
     })),
     { barmode: "group", xaxis: { type: "category", title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false },
   ],

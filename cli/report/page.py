@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from html import escape
@@ -29,17 +28,13 @@ from cli.report.charts import (
     strongest_edges,
 )
 from cli.report.contents import Section
+from cli.report.document import html_document, plotly_script, words
 from cli.report.run_data import Method, RunData
 
 DIVERGING = (
     (0.0, "#7f3b08"), (0.25, "#f1a340"), (0.5, "#f7f7f7"), (0.75, "#998ec3"), (1.0, "#2d004b"),
 )  # fmt: skip
 """PuOr: orange below zero, purple above, for any colour vision."""
-
-# Nothing may be fetched: the page holds its scripts and styles, and asks nobody.
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-)
 
 
 def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
@@ -54,27 +49,22 @@ def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
         "styles": [line_style(number) for number in range(len(methods))],
         "charts": [{"name": chart.name, **plain(chart)} for chart in charts],
     }
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{_text('page.css')}</style></head><body>",
-            f'<h1>{escape(title)}</h1><p class="sub">{escape(_setting(runs))}</p>',
-            _results(methods),
-            _left_out(runs),
-            _legend(methods),
-            *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
-            '<section class="grid">',
-            *_settings(methods),
-            "</section>",
-            f'<script type="application/json" id="report-data">{_safe(payload)}</script>',
-            f"<script>{_plotly()}</script>",
-            f"<script>{_text('page.js')}</script>",
-            "</body></html>",
-        ]
+    body = [
+        f'<h1>{words(title)}</h1><p class="sub">{words(_setting(runs))}</p>',
+        _results(methods),
+        _left_out(runs),
+        _legend(methods),
+        *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
+        '<section class="grid">',
+        *_settings(methods),
+        "</section>",
+    ]
+    return html_document(
+        title,
+        body,
+        data={"report-data": payload},
+        scripts=[plotly_script(), _text("page.js")],
+        style=_text("page.css"),
     )
 
 
@@ -117,7 +107,7 @@ def _legend(methods: Sequence[Method]) -> str:
         )
         chips.append(
             f'<button type="button" data-method="{number}" aria-pressed="true">{line}'
-            f"{escape(method.name)}</button>"
+            f"{words(method.name)}</button>"
         )
     everyone = '<button type="button" id="everyone">all / none</button>'
     return f'<nav class="legend" aria-label="methods shown">{"".join(chips)}{everyone}</nav>'
@@ -132,25 +122,15 @@ def _section(section: Section, opened: bool) -> str:
     if not section.title:
         return f"<section>{grid}</section>"
     open_ = " open" if opened else ""
-    return f"<details{open_}><summary>{escape(section.title)}</summary>{grid}</details>"
+    return f"<details{open_}><summary>{words(section.title)}</summary>{grid}</details>"
 
 
 def _text(name: str) -> str:
     return files("cli.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _plotly() -> str:
-    return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
-
-
-def _safe(payload: Mapping[str, Any]) -> str:
-    """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
-
-
 def _figure(chart: Chart) -> str:
-    name, title = escape(chart.name, quote=True), f"<h2>{escape(chart.title)}</h2>"
+    name, title = escape(chart.name), f"<h2>{words(chart.title)}</h2>"
     height = _height(chart)
     style = "" if height is None else f' style="height:{height}px"'
     canvas = f'<div class="chart" id="{name}"{style}></div>'
@@ -196,12 +176,12 @@ def _left_out(runs: Sequence[RunData]) -> str:
     for run in runs:
         told = [sentence(each, int(run.history[-1]["round"])) for each in left_out(run.history)]
         if told:
-            lines.append(f"<p>{escape(run.name)} left out {escape('; '.join(told))}.</p>")
+            lines.append(f"<p>{words(run.name)} left out {words('; '.join(told))}.</p>")
     return f'<div class="panel">{"".join(lines)}</div>' if lines else ""
 
 
 def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
-    heads = "".join(f"<th>{escape(name)}</th>" for name in (head, *rows[0][1]))
+    heads = "".join(f"<th>{words(name)}</th>" for name in (head, *rows[0][1]))
     lines = []
     top = {
         key: max((cells[key][:6] for _, cells in rows if cells[key] != "–"), default=None)
@@ -210,10 +190,10 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
     }
     for name, cells in rows:
         numbers = "".join(
-            f'<td class="{_kind(key, cell[:6] == top.get(key))}">{escape(cell)}</td>'
+            f'<td class="{_kind(key, cell[:6] == top.get(key))}">{words(cell)}</td>'
             for key, cell in cells.items()
         )
-        lines.append(f"<tr><th>{escape(name)}</th>{numbers}</tr>")
+        lines.append(f"<tr><th>{words(name)}</th>{numbers}</tr>")
     return (
         f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
@@ -269,10 +249,10 @@ def _settings(methods: Sequence[Method]) -> list[str]:
         if all(key in each and each[key] == told[0][key] for each in told)
     }
     rows = "".join(
-        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in same.items()
+        f"<tr><th>{words(key)}</th><td>{words(value)}</td></tr>" for key, value in same.items()
     )
     title = f"Settings of {runs[0].name}" if len(runs) == 1 else "Settings of all runs"
-    panels = [f'<div class="panel"><h2>{escape(title)}</h2><table>{rows}</table></div>']
+    panels = [f'<div class="panel"><h2>{words(title)}</h2><table>{rows}</table></div>']
     if len(same) < len(keys):
         plain_keys = [key for key in keys if key not in same and not key.startswith("option ")]
         lines = [(method.name, _differing(method, plain_keys)) for method in methods]
@@ -306,7 +286,7 @@ def _(chart: Lines) -> dict[str, Any]:
     curves = [
         {
             "method": curve.method,
-            "name": curve.name,
+            "name": words(curve.name),
             "x": [int(x) for x in curve.x],
             "y": _short(curve.y),
             "low": None if curve.low is None else _short(curve.low),
@@ -322,8 +302,8 @@ def _(chart: Bars) -> dict[str, Any]:
     return {
         "kind": "bars",
         "x_label": chart.x_label,
-        "categories": list(chart.categories),
-        "series": [{"name": name, "x": _short(values)} for name, values in chart.series],
+        "categories": list(map(words, chart.categories)),
+        "series": [{"name": words(name), "x": _short(values)} for name, values in chart.series],
     }
 
 
@@ -333,9 +313,9 @@ def _(chart: Columns) -> dict[str, Any]:
         "kind": "columns",
         "x_label": chart.x_label,
         "y_label": chart.y_label,
-        "categories": list(chart.categories),
+        "categories": list(map(words, chart.categories)),
         "series": [
-            {"method": method, "name": name, "y": _short(values)}
+            {"method": method, "name": words(name), "y": _short(values)}
             for method, name, values in chart.series
         ],
     }
@@ -346,8 +326,8 @@ def _(chart: Table) -> dict[str, Any]:
     return {
         "kind": "table",
         "x_label": chart.x_label,
-        "rows": list(chart.rows),
-        "columns": list(chart.columns),
+        "rows": list(map(words, chart.rows)),
+        "columns": list(map(words, chart.columns)),
         "values": [_short(row) for row in chart.values],
     }
 
@@ -358,8 +338,8 @@ def _(chart: Dots) -> dict[str, Any]:
         "kind": "dots",
         "x_label": chart.x_label,
         "y_label": chart.y_label,
-        "rows": list(chart.rows),
-        "columns": list(chart.columns),
+        "rows": list(map(words, chart.rows)),
+        "columns": list(map(words, chart.columns)),
         "counts": chart.counts.astype(int).tolist(),
     }
 
@@ -374,7 +354,7 @@ def _(chart: Heatmap) -> dict[str, Any]:
     levels[known] = np.rint((chart.frames[known] - low) / ((high - low) or 1.0) * 254)
     return {
         "kind": "heatmap",
-        "labels": list(chart.labels),
+        "labels": list(map(words, chart.labels)),
         "size": chart.frames.shape[1],
         "rounds": list(chart.rounds),
         "low": low,
@@ -388,7 +368,7 @@ def _(chart: Heatmap) -> dict[str, Any]:
 def _(chart: Memberships) -> dict[str, Any]:
     return {
         "kind": "memberships",
-        "labels": list(chart.labels),
+        "labels": list(map(words, chart.labels)),
         "rounds": list(chart.rounds),
         "coalitions": chart.coalitions.tolist(),
     }
@@ -399,7 +379,7 @@ def _(chart: Network) -> dict[str, Any]:
     at = layout_positions(chart.weights)
     return {
         "kind": "network",
-        "labels": list(chart.labels),
+        "labels": list(map(words, chart.labels)),
         "x": _short(at[:, 0]),
         "y": _short(at[:, 1]),
         "coalitions": chart.coalitions.tolist(),

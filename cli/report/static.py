@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cli._text import fitting
 from cli.report.charts import (
     BANDS,
     Bars,
@@ -25,10 +26,12 @@ from cli.report.charts import (
     strongest_edges,
 )
 from cli.report.contents import Section
+from coalitions.pictures import plain_style
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 
 
+@plain_style()
 def save_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
     """Write every chart as NAME.png and NAME.svg, titled with its run; return the paths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -41,7 +44,7 @@ def save_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
         figure = Figure(figsize=(7, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
         draw(chart, figure)
-        figure.suptitle(f"{chart.title}: {run}" if run else chart.title)
+        figure.suptitle(fitting(f"{chart.title}: {run}" if run else chart.title, 100))
         for ending in ("png", "svg"):
             path = folder / f"{chart.name}.{ending}"
             # Without a date the same run gives the same file.
@@ -64,7 +67,7 @@ def _(chart: Lines, figure: Any) -> None:  # noqa: ANN401
         paint, dash = line_style(curve.method)
         marker = "o" if len(curve.x) <= 60 else None
         axes.plot(
-            curve.x, curve.y, marker=marker, markersize=3, color=paint, label=curve.name,
+            curve.x, curve.y, marker=marker, markersize=3, color=paint, label=fitting(curve.name),
             linestyle=LINESTYLES[dash],
         )  # fmt: skip
         if curve.low is not None and curve.high is not None and len(chart.curves) <= BANDS:
@@ -89,8 +92,8 @@ def _(chart: Bars, figure: Any) -> None:  # noqa: ANN401
     width = 0.8 / len(chart.series)
     for number, (name, values) in enumerate(chart.series):
         at = places - 0.4 + width * (number + 0.5)
-        axes.barh(at, values, width, color=colour(number), label=name)
-    axes.set_yticks(places, chart.categories)
+        axes.barh(at, values, width, color=colour(number), label=fitting(name))
+    axes.set_yticks(places, map(fitting, chart.categories))
     axes.invert_yaxis()
     axes.set_xlabel(chart.x_label)
     axes.grid(axis="x", alpha=0.3)
@@ -105,9 +108,9 @@ def _(chart: Columns, figure: Any) -> None:  # noqa: ANN401
     for number, (method, name, values) in enumerate(chart.series):
         heights = [np.nan if value is None else value for value in values]
         at = places - 0.4 + width * (number + 0.5)
-        axes.bar(at, heights, width, color=colour(method), label=name)
+        axes.bar(at, heights, width, color=colour(method), label=fitting(name))
     step = max(1, len(places) // 20)
-    axes.set_xticks(places[::step], chart.categories[::step])
+    axes.set_xticks(places[::step], map(fitting, chart.categories[::step]))
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(axis="y", alpha=0.3)
     _legend(axes, len(chart.series), beside=True)
@@ -118,9 +121,9 @@ def _(chart: Table, figure: Any) -> None:  # noqa: ANN401
     figure.set_size_inches(7, 1.5 + 0.16 * len(chart.rows))
     axes = figure.subplots()
     image = axes.imshow(chart.values, aspect="auto", interpolation="nearest", cmap="cividis")
-    axes.set_yticks(range(len(chart.rows)), chart.rows, fontsize="x-small")
+    axes.set_yticks(range(len(chart.rows)), map(fitting, chart.rows), fontsize="x-small")
     step = max(1, len(chart.columns) // 20)
-    axes.set_xticks(range(0, len(chart.columns), step), chart.columns[::step])
+    axes.set_xticks(range(0, len(chart.columns), step), map(fitting, chart.columns[::step]))
     axes.set_xlabel(chart.x_label)
     figure.colorbar(image, ax=axes, shrink=0.7)
 
@@ -132,9 +135,11 @@ def _(chart: Dots, figure: Any) -> None:  # noqa: ANN401
     sizes = 160 * chart.counts[rows, columns] / max(1.0, float(chart.counts.max()))
     axes.scatter(columns, rows, s=sizes, color=colour(0))
     step = max(1, len(chart.columns) // 20)
-    axes.set_xticks(range(0, len(chart.columns), step), chart.columns[::step], rotation=90)
+    axes.set_xticks(
+        range(0, len(chart.columns), step), map(fitting, chart.columns[::step]), rotation=90
+    )
     row_step = max(1, len(chart.rows) // 20)
-    axes.set_yticks(range(0, len(chart.rows), row_step), chart.rows[::row_step])
+    axes.set_yticks(range(0, len(chart.rows), row_step), map(fitting, chart.rows[::row_step]))
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
 
 
@@ -178,7 +183,7 @@ def _(chart: Network, figure: Any) -> None:  # noqa: ANN401
     colours = [colour(int(k)) for k in chart.coalitions]
     axes.scatter(*at.T, c=colours, s=120 if len(at) <= 60 else 30, zorder=2)
     if len(at) <= 60:
-        for (x, y), label in zip(at, chart.labels, strict=True):
+        for (x, y), label in zip(at, map(fitting, chart.labels), strict=True):
             axes.annotate(
                 label, (x, y), xytext=(0, 7), textcoords="offset points", fontsize=8, ha="center"
             )

@@ -8,6 +8,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.graph_files import atomic_write
+from coalitions.pictures import plain_style
 from learners.data.clients import FederatedData
 from learners.data.partitions import Counts
 
@@ -27,6 +28,7 @@ def label_counts(data: FederatedData) -> Counts:
     )
 
 
+@plain_style()
 def draw_split(data: FederatedData, path: Path) -> None:
     """Write the picture to a .png, .svg or .pdf file: labels × clients, a dot's area is the count.
 

@@ -68,7 +68,7 @@ def test_people_get_a_table_and_a_verdict():
         ("ok.csv", "0,1\n1,0\n", ["--must-link", "0"], "--must-link takes two names"),
         ("ok.csv", "0,1\n1,0\n", ["--must-link", "0,7"], "there is no player '7'"),
         ("ok.csv", "0,1\n1,0\n", ["--sovler", "highs"], "No such option"),
-        ("ok.csv", "0,1\n1,0\n", ["--plugin", "no.such"], "--plugin no.such: cannot be imported"),
+        ("ok.csv", "0,1\n1,0\n", ["--plugin", "no.such"], "plugin 'no.such' cannot be imported"),
         ("ok.csv", "0,1\n1,0\n", ["--output", "no/such/dir.json"], "cannot be written"),
         ("ok.csv", "0,1\n1,0\n", ["--certificate", "no/such/dir.json"], "cannot be written"),
         (

@@ -1,26 +1,30 @@
 """ε, noise and clipping; what leaves a client in a private run, and what is refused."""
 
+import itertools
 import json
 import math
+import time
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from opacus.accountants import RDPAccountant
+from opacus.accountants import PRVAccountant, RDPAccountant
 from scipy.stats import norm
 
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners import resume, run
-from learners.accountant import Usage, epsilon, gaussian_delta, noise_for
+from learners.accountant import Usage, ceiling, epsilon, gaussian_delta, noise_for, worst_epsilon
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
 from learners.client import Client, answer
 from learners.config import RunConfig
 from learners.data.clients import federated_data
+from learners.loss_distribution import _losses
+from learners.moments import ORDERS, _moments
 from learners.participation import present_in, rounds_of
 from learners.per_sample import private_gradient
-from learners.privacy import RELEASES, STEPS, Privacy, clipped, privacy_of
+from learners.privacy import RATE, RELEASES, STEPS, Privacy, clipped, privacy_of
 from learners.task import TASKS, Reveals
 from learners.tasks import deploy, describe, train
 from learners.training import fit
@@ -43,12 +47,16 @@ PRIVATE = {"noise": 0.5, "clip": 1.0}
 @pytest.mark.parametrize(
     ("noise", "rate", "steps"), [(1.0, 0.01, 1000), (2.0, 0.1, 500), (0.8, 0.05, 200)]
 )
-def test_epsilon_is_the_accountants_own_figure(noise, rate, steps):
-    theirs = RDPAccountant()
-    for _ in range(steps):
-        theirs.step(noise_multiplier=noise, sample_rate=rate)
-    ours = epsilon(noise, Usage(rate, steps), 1e-5)
-    assert ours == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-9)
+def test_epsilon_is_the_smaller_figure_of_two_accountants(noise, rate, steps):
+    by_moments, by_losses = RDPAccountant(), PRVAccountant()
+    by_moments.history = by_losses.history = [(noise, rate, steps)]
+    usage = Usage(rate, steps)
+    moments = by_moments.get_epsilon(1e-5)
+    assert ceiling(noise, usage, 1e-5) == pytest.approx(moments, rel=1e-8)
+    assert epsilon(noise, usage, 1e-5) < 0.95 * moments
+    # Both add their grid's error: theirs is 0.01, ours a five-hundredth of ε.
+    theirs = by_losses.get_epsilon(1e-5)
+    assert epsilon(noise, usage, 1e-5) == pytest.approx(theirs, abs=0.01 + 0.002 * moments)
 
 
 @pytest.mark.parametrize(("noise", "steps"), [(1.0, 1), (2.0, 20), (0.5, 3), (50.0, 20)])
@@ -80,6 +88,106 @@ def test_a_target_chooses_the_least_noise_that_keeps_it(usages, target):
     noise = noise_for(target, usages, 1e-5)
     spent = max(epsilon(noise, usage, 1e-5) for usage in usages)
     assert target * (1 - 1e-4) < spent <= target
+
+
+GOOGLES = [
+    # rate, noise, steps, δ, ε by dp-accounting 0.6.0 (privacy loss distributions, connected dots)
+    (0.05, 1.0, 200, 1e-5, 4.765920),
+    (0.05, 2.0, 200, 1e-5, 1.560605),
+    (0.01, 1.0, 1, 1e-5, 0.199450),
+    (0.01, 1.0, 100, 1e-3, 0.340753),
+    (0.01, 1.0, 10000, 1e-5, 6.187745),
+    (0.001, 1.0, 20000, 1e-5, 0.686641),
+    (0.3, 0.5, 100, 1e-5, 83.273126),
+    (0.5, 5.0, 10, 0.1, 0.063331),
+    (0.9, 4.0, 100, 1e-5, 11.641989),
+    (0.1, 1.0, 50, 1e-7, 6.790091),
+    (0.05, 20.0, 10, 1e-5, 0.021429),
+    (0.05, 1.0, 200, 1e-10, 8.100986),  # too small a δ for a grid: moments
+]
+
+
+@pytest.mark.parametrize(("rate", "noise", "steps", "delta", "exact"), GOOGLES)
+def test_epsilon_is_never_below_the_exact_one_and_close_to_it(rate, noise, steps, delta, exact):
+    ours = epsilon(noise, Usage(rate, steps), delta)
+    assert exact - 1e-6 <= ours <= ceiling(noise, Usage(rate, steps), delta)
+    assert ours <= exact * (1.08 if delta < 1e-8 else 1.03)
+
+
+def test_epsilon_in_the_setting_of_table_iv_of_the_pfedsv_paper():
+    assert round(epsilon(1.0, Usage(0.05, 200), 1e-5), 2) == 4.78
+    assert round(epsilon(2.0, Usage(0.05, 200), 1e-5), 2) == 1.56
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.9, 0.999])
+@pytest.mark.parametrize("usage", [Usage(0.1, 1), Usage(0.5, 3), Usage(1.0, 1)])
+def test_epsilon_is_never_negative(usage, delta):
+    assert epsilon(10.0, usage, delta) == 0
+    assert epsilon(1.0, usage, delta) >= 0
+
+
+def test_epsilon_grows_with_the_steps_of_a_run_and_falls_with_the_noise():
+    spent = [epsilon(1.3, Usage(0.05, k), 1e-5, 300) for k in range(0, 301, 3)]
+    assert all(a < b for a, b in itertools.pairwise(spent))
+    assert spent[-1] == epsilon(1.3, Usage(0.05, 300), 1e-5)
+    noises = np.geomspace(0.6, 6, 15)
+    by_noise = [epsilon(float(noise), Usage(0.05, 300), 1e-5) for noise in noises]
+    assert all(a > b for a, b in itertools.pairwise(by_noise))
+
+
+def test_a_target_is_kept_in_every_round_and_chosen_alike_every_time():
+    usages = [Usage(0.05, 200), Usage(0.1, 90), Usage(0.2, 40)]
+    noise = noise_for(3.0, usages, 1e-5, lambda usage: 10 * math.ceil(2 / usage.rate))
+    for usage in usages:
+        horizon = 10 * math.ceil(2 / usage.rate)
+        for k in range(1, usage.steps + 1):
+            assert epsilon(noise, Usage(usage.rate, k), 1e-5, horizon) <= 3.0
+    epsilon.cache_clear()
+    assert noise_for(3.0, usages, 1e-5, lambda usage: 10 * math.ceil(2 / usage.rate)) == noise
+
+
+def test_rounds_share_one_grid_and_the_worst_client_is_found():
+    rates = [10 / n for n in range(40, 60)]
+    privacy = Privacy("records", 1.1, 1.0, 1e-5, passes=50)
+    _losses.cache_clear()
+    for t in range(1, 51):
+        usages = [Usage(rate, t * math.ceil(1 / rate)) for rate in rates]
+        memories = dict(
+            enumerate({RELEASES: t, RATE: each.rate, STEPS: each.steps} for each in usages)
+        )
+        found = privacy.worst(memories)
+        if t in (1, 50):
+            each = [epsilon(1.1, u, 1e-5, 50 * math.ceil(1 / u.rate)) for u in usages]
+            assert found == max(each)
+            assert found == worst_epsilon(1.1, usages, 1e-5, lambda u: 50 * math.ceil(1 / u.rate))
+    assert _losses.cache_info().misses <= len(rates)
+
+
+@pytest.mark.parametrize("rounds", [10**6, 10**9, 10**18])
+@pytest.mark.parametrize("dp", ["updates", "records"])
+def test_absurd_numbers_of_rounds_are_answered_or_refused_at_once(dp, rounds):
+    began = time.process_time()
+    assert check("fedavg", dp, rounds=rounds).noise == 1.0
+    most = check("fedavg", dp, rounds=rounds).worst(
+        {0: {RELEASES: rounds, STEPS: rounds, RATE: 0.5}}
+    )
+    assert most > rounds / 20
+    if rounds == 10**18:
+        with pytest.raises(InvalidInputError, match="cannot be reached by noise"):
+            check("fedavg", dp, rounds=rounds, noise=None, clip=None, epsilon=8.0)
+    else:
+        noise = check("fedavg", dp, rounds=rounds, noise=None, clip=None, epsilon=8.0).noise
+        assert 0.05 < noise / math.sqrt(rounds) < 5
+    with pytest.raises(InvalidInputError, match=r"at most 20,000 rounds"):
+        check("fedavg", dp, rounds=rounds, noise=None, clip=None, epsilon=8.0, participation=0.5)
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("noise", [3e3, 3e5, 1e8])
+def test_rounding_and_lines_between_orders_never_make_a_moment_too_small(rate, noise):
+    """For strong noise the moment of order α is α rate² / 2σ², up to terms that only add."""
+    assert (_moments(noise, rate) >= rate**2 * np.array(ORDERS) / (2 * noise**2)).all()
 
 
 # clipping and noise
