@@ -87,7 +87,8 @@ def verify_command(
         console.print("bound       bound not checked: give the proof with --certificate")
         return
     console.print(
-        f"bound       {checked.bound:.10g}, ok: {escape(statement or '')}", soft_wrap=True
+        f"bound       {checked.bound:.10g}, ok: {escape(statement or '')}",
+        soft_wrap=bool(checked.must_link or checked.cannot_link),  # names stay in one line
     )
 
 

@@ -30,7 +30,7 @@ from solvers.certificate import LONGEST_CUT, MOST_BITS, Branch, Part, Stage
 
 LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 200
 """How often all pairs of a part may be looked at in any case, and how many pairs for each number in
-its proof. Proofs of our solver need 1 to 650 looks, and 0.2 pairs for each number where they need
+its proof. Proofs of our solver took up to 650 looks, and 0.3 pairs for each number where they took
 more than a few; without a limit a short file could ask for days."""
 
 
