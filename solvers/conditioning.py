@@ -30,7 +30,8 @@ import numpy as np
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.certificate import Certificate
-from solvers.scaling import decimals_of, rounded_up
+from solvers.optimality import rounded_up
+from solvers.scaling import decimals_of
 from solvers.solver import Answer, Limits, Progress
 
 HANDY = 400

@@ -21,8 +21,7 @@ from coalitions.structure import CoalitionStructure
 from solvers.certificate import Certificate, Part
 from solvers.conditioning import conditioned, conditioned_for_sizes
 from solvers.demands import Contraction, Pairs, checked_sizes, contract
-from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound
-from solvers.scaling import rounded_up
+from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound, rounded_up
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, heeding_ctrl_c
 from solvers.splitting import Piece, Tally, positive_components, settled

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 from coalitions.graph import SynergyGraph
-from solvers.scaling import rounded_up
 
 OPTIMALITY_TOLERANCE = 1e-9
 """How far value and bound may be apart in a proven optimum, relative to all that can be gained."""
@@ -38,6 +38,21 @@ def is_optimal(value: float, bound: float, positive_weight: float) -> bool:
     nothing is positive, value and bound must be equal.
     """
     return bound - value <= OPTIMALITY_TOLERANCE * positive_weight
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the smallest float that is not below a number.
+
+    Examples
+    --------
+    >>> rounded_up(Fraction(1, 10)) == 0.1, rounded_up(Fraction(3, 10)) > 0.3
+    (True, True)
+    """
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -sys.float_info.max
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def reported_bound(value: float, bound: Fraction, gap: Fraction, positive_weight: float) -> float:

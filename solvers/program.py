@@ -25,7 +25,8 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
-from solvers.scaling import integer_weights, rounded_up
+from solvers.optimality import rounded_up
+from solvers.scaling import integer_weights
 from solvers.solver import Sizes
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ rounded to a grid so fine that the sum of all roundings is far below the toleran
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from coalitions.game import FloatVector, IntVector
+from solvers.optimality import rounded_up
 
 MAX_DECIMALS = 9
 EXACT_BITS = 50
@@ -47,21 +47,6 @@ class ScaledWeights:
     def bound(self, integer_bound: int) -> float:
         """Return the bound on the weights that a bound on the integers implies, rounded up."""
         return rounded_up(self.unit * integer_bound + Fraction(self.slack))
-
-
-def rounded_up(number: Fraction) -> float:
-    """Return the smallest float that is not below a number.
-
-    Examples
-    --------
-    >>> rounded_up(Fraction(1, 10)) == 0.1, rounded_up(Fraction(3, 10)) > 0.3
-    (True, True)
-    """
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -sys.float_info.max
-    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def integer_weights(weights: FloatVector) -> ScaledWeights:
