@@ -20,7 +20,7 @@ import torch
 sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
 
 from learners import ALGORITHMS, run  # noqa: E402
-from learners.federation import Round  # noqa: E402
+from learners.server.federation import Round  # noqa: E402
 
 
 def measured(name: str, dataset: str, rounds: int) -> dict[str, float]:

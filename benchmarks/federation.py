@@ -120,13 +120,13 @@ def federation(model: str, workers: int, n_clients: int = CLIENTS, algorithm: st
     import torch
 
     from learners.algorithm import build_algorithm
-    from learners.client import Site
-    from learners.config import RunConfig
+    from learners.client.client import Site
     from learners.data.clients import ClientData, FederatedData, Split
-    from learners.engines.local import local_engine
-    from learners.federation import Federation
-    from learners.parameters import Layout
-    from learners.workspace import Workspace
+    from learners.rows.parameters import Layout
+    from learners.rows.workspace import Workspace
+    from learners.server.engines.local import local_engine
+    from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
     config = RunConfig(
         algorithm=algorithm,
@@ -374,11 +374,11 @@ def coalitions_ours() -> dict[str, float]:
     """Our game: all coalitions in one call."""
     import torch
 
-    from learners.client import LocalImages
+    from learners.client.client import LocalImages
+    from learners.client.utility import ModelGame
     from learners.data.clients import Split
-    from learners.parameters import Layout
-    from learners.utility import ModelGame
-    from learners.workspace import Workspace
+    from learners.rows.parameters import Layout
+    from learners.rows.workspace import Workspace
 
     torch.set_num_threads(1)
     states, images, labels, rows = six_models()
@@ -399,13 +399,13 @@ def coalitions_two(workers: str) -> dict[str, float]:
     import torch
 
     from learners.algorithm import build_algorithm
-    from learners.client import Site
-    from learners.config import RunConfig
+    from learners.client.client import Site
+    from learners.client.tasks import shapley
     from learners.data.clients import ClientData, FederatedData, Split
-    from learners.engines.local import local_engine
-    from learners.parameters import Layout
-    from learners.tasks import shapley
-    from learners.workspace import Workspace
+    from learners.rows.parameters import Layout
+    from learners.rows.workspace import Workspace
+    from learners.server.engines.local import local_engine
+    from learners.settings.config import RunConfig
 
     torch.set_num_threads(1)
     states, images, labels, _ = six_models()

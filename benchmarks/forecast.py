@@ -15,13 +15,13 @@ import sys
 import time
 from pathlib import Path
 
-# `benchmarks/solvers.py` must not hide the package `solvers`.
+# `benchmarks/optimisers.py` must not hide the package `solvers`.
 sys.path = [place for place in sys.path if Path(place or ".").resolve() != Path(__file__).parent]
 
 
 def told(settings: dict) -> tuple[float, float]:
     """Return the forecast of seconds and bytes."""
-    from learners.forecast import forecast
+    from learners.runs.forecast import forecast
 
     found = forecast(settings)
     return found.seconds, sum(found.memory.values())
@@ -29,7 +29,7 @@ def told(settings: dict) -> tuple[float, float]:
 
 def measured(settings: dict) -> tuple[float, float]:
     """Return the processor time of the rounds of a real run, and its peak of memory."""
-    from learners import experiment
+    from learners.runs import run as experiment
 
     prepared = experiment.prepare(experiment.RunConfig.of(settings))
     experiment.prepare = lambda config: prepared

@@ -1,7 +1,7 @@
 """Fig. 11 of the pFedSV paper: recover training pictures from what a client uploads.
 
 A client with one picture takes one step of SGD and uploads, without noise and with it; then the
-same after a real round. See `learners.inversion`, which `coalitions attack` uses, too.
+same after a real round. See `learners.attacks.inversion`, which `coalitions attack` uses, too.
 
     python -P benchmarks/inversion.py --data-dir DIR [--dataset mnist] [--model lenet-5]
         [--method auto|features|dlg|cosine] [--images 10] [--seeds 1] [--steps N] [--noise 1]
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import torch
 
-from learners.config import RunConfig
-from learners.inversion import Attacked, inversion_of
-from learners.inversion_picture import draw_inversion
-from learners.privacy import Privacy
+from cli.report.inversion_picture import draw_inversion
+from learners.attacks.inversion import Attacked, inversion_of
+from learners.privacy.mechanism import Privacy
+from learners.settings.config import RunConfig
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,16 +19,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-# Beside this file lies one called solvers.py: the folder must not come before the package.
-sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
-
-import solvers  # noqa: E402
-from coalitions import adjusted_rand_index, refines  # noqa: E402
-from learners import DATASETS, federated_data, run  # noqa: E402
-from learners.algorithms import cffl as cffl_method  # noqa: E402
-from learners.data.sources.digit_5 import Digit5  # noqa: E402
-from learners.engines import local  # noqa: E402
-from learners.ground_truth import among, are_separated, detection, label_overlap, true_structure  # noqa: E402
+import solvers
+from coalitions import adjusted_rand_index, refines
+from learners import DATASETS, federated_data, run
+from learners.algorithms import cffl as cffl_method
+from learners.data.ground_truth import (
+    among,
+    are_separated,
+    detection,
+    label_overlap,
+    true_structure,
+)
+from learners.data.sources.digit_5 import Digit5
+from learners.server.engines import local
 
 T = TypeVar("T")
 

@@ -13,13 +13,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from traffic_prediction import ModelSize, ideal_trace, predicted_traffic
 
 from learners.algorithms.pfedsv import PFedSV
 from learners.data.clients import federated_data
-from learners.ground_truth import label_overlap
+from learners.data.ground_truth import label_overlap
 from learners.models import build_model
-from learners.parameters import Cut, Layout
-from learners.traffic_prediction import ModelSize, ideal_trace, predicted_traffic
+from learners.rows.parameters import Cut, Layout
 
 NETWORKS: dict[str, tuple[str, tuple[int, int, int], int, Cut, float]] = {
     # figure: network, picture, classes, cut, the paper's share of the classifier

@@ -16,8 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-import cli
-from cli._text import visible
+import cli.federation
+import cli.games
+from cli.terminal.text import visible
 from coalitions import __version__
 
 EXTRAS = {
@@ -57,19 +58,21 @@ def _common(
 
 
 def _add_commands(typed: str | None) -> None:
-    """Add the `COMMANDS` of every module of this package; a new file is found by itself.
+    """Add the `COMMANDS` of every module in the rooms; a new file is found by itself.
 
     If a module has the name of the command that was typed, it is the only one that is loaded.
     """
-    modules = [
-        module.name
-        for module in pkgutil.iter_modules(cli.__path__)
-        if module.name != "app" and not module.name.startswith("_")
-    ]
+    modules = {
+        module.name: f"{room.__name__}.{module.name}"
+        for room in (cli.games, cli.federation)
+        for module in pkgutil.iter_modules(room.__path__)
+        if not module.name.startswith("_")
+    }
     known = {each.name for each in app.registered_commands}  # from an earlier call of `main`
-    for name in [typed] if typed in modules else modules:
-        found = importlib.import_module(f"cli.{name}")
-        for command, function in getattr(found, "COMMANDS", {}).items():
+    wanted = (typed or "").replace("-", "_")
+    for name in [wanted] if wanted in modules else modules:
+        found = importlib.import_module(modules[name])
+        for command, function in found.COMMANDS.items():
             if command not in known:
                 app.command(command)(function)
 
@@ -101,7 +104,7 @@ def _unreadable(typed: str) -> bool:
 
 def _exit_code() -> int:
     from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
-    from coalitions.storage import storage_error
+    from coalitions.files.storage import storage_error
 
     try:
         code = app(standalone_mode=False)

@@ -7,18 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions._lazy import lazy_names
+from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coalitions.communication import myerson_value
-    from coalitions.comparison import (
-        adjusted_rand_index,
-        join,
-        meet,
-        normalised_mutual_information,
-        refines,
-    )
-    from coalitions.core import CoreMembership, LeastCore, core_membership, core_point, least_core
     from coalitions.enumeration import all_coalitions, value_table
     from coalitions.errors import (
         BudgetError,
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
         NoSolutionError,
         UnknownNameError,
     )
-    from coalitions.estimator import ESTIMATORS, Estimate, Estimator
     from coalitions.game import Game, Kernel, as_coalitions
     from coalitions.games.airport import AirportGame
     from coalitions.games.function import FunctionGame
@@ -38,36 +28,52 @@ if TYPE_CHECKING:
     from coalitions.games.table import TableGame
     from coalitions.games.unanimity import UnanimityGame
     from coalitions.games.voting import VotingGame
+    from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
-    from coalitions.interactions import (
+    from coalitions.registry import Registry
+    from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
+    from coalitions.structure import CoalitionStructure
+    from coalitions.structures.comparison import (
+        adjusted_rand_index,
+        join,
+        meet,
+        normalised_mutual_information,
+        refines,
+    )
+    from coalitions.structures.partitions import all_partitions, bell_number, partition_labels
+    from coalitions.structures.stability import NOTIONS, Deviation, deviations, find_deviation
+    from coalitions.synergy.estimation import SYNERGIES, estimate_synergy
+    from coalitions.values.core import (
+        CoreMembership,
+        LeastCore,
+        core_membership,
+        core_point,
+        least_core,
+    )
+    from coalitions.values.interactions import (
         PairEstimate,
         interaction,
         interaction_indices,
         pairwise_interactions,
     )
-    from coalitions.nucleolus_value import Nucleolus, nucleolus, verify_nucleolus
-    from coalitions.partitions import all_partitions, bell_number, partition_labels
-    from coalitions.registry import Registry
-    from coalitions.semivalues import banzhaf, beta_shapley, semivalue
-    from coalitions.shapley_value import shapley
-    from coalitions.stability import NOTIONS, Deviation, deviations, find_deviation
-    from coalitions.structure import CoalitionStructure
-    from coalitions.structured_values import owen_value, payoffs
-    from coalitions.synergy_estimation import SYNERGIES, estimate_synergy
-    from coalitions.wrappers import cached, normalised, reported, restricted
+    from coalitions.values.myerson import myerson_value
+    from coalitions.values.nucleolus import Nucleolus, nucleolus, verify_nucleolus
+    from coalitions.values.owen import owen_value, payoffs
+    from coalitions.values.semivalues import banzhaf, beta_shapley, semivalue
+    from coalitions.values.shapley import shapley
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "coalitions.communication": ("myerson_value",),
-    "coalitions.comparison": (
+    "coalitions.values.myerson": ("myerson_value",),
+    "coalitions.structures.comparison": (
         "adjusted_rand_index",
         "join",
         "meet",
         "normalised_mutual_information",
         "refines",
     ),
-    "coalitions.core": (
+    "coalitions.values.core": (
         "CoreMembership",
         "LeastCore",
         "core_membership",
@@ -84,7 +90,7 @@ _HOME = {
         "NoSolutionError",
         "UnknownNameError",
     ),
-    "coalitions.estimator": ("ESTIMATORS", "Estimate", "Estimator"),
+    "coalitions.sampling.estimator": ("ESTIMATORS", "Estimate", "Estimator"),
     "coalitions.game": ("Game", "Kernel", "as_coalitions"),
     "coalitions.games.airport": ("AirportGame",),
     "coalitions.games.function": ("FunctionGame",),
@@ -94,22 +100,22 @@ _HOME = {
     "coalitions.games.unanimity": ("UnanimityGame",),
     "coalitions.games.voting": ("VotingGame",),
     "coalitions.graph": ("SynergyGraph",),
-    "coalitions.interactions": (
+    "coalitions.values.interactions": (
         "PairEstimate",
         "interaction",
         "interaction_indices",
         "pairwise_interactions",
     ),
-    "coalitions.nucleolus_value": ("Nucleolus", "nucleolus", "verify_nucleolus"),
-    "coalitions.partitions": ("all_partitions", "bell_number", "partition_labels"),
+    "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
+    "coalitions.structures.partitions": ("all_partitions", "bell_number", "partition_labels"),
     "coalitions.registry": ("Registry",),
-    "coalitions.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
-    "coalitions.shapley_value": ("shapley",),
-    "coalitions.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
+    "coalitions.values.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
+    "coalitions.values.shapley": ("shapley",),
+    "coalitions.structures.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
     "coalitions.structure": ("CoalitionStructure",),
-    "coalitions.structured_values": ("owen_value", "payoffs"),
-    "coalitions.synergy_estimation": ("SYNERGIES", "estimate_synergy"),
-    "coalitions.wrappers": ("cached", "normalised", "reported", "restricted"),
+    "coalitions.values.owen": ("owen_value", "payoffs"),
+    "coalitions.synergy.estimation": ("SYNERGIES", "estimate_synergy"),
+    "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
 __all__ = [

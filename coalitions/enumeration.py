@@ -8,7 +8,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, players_of, table_of
-from coalitions.wrappers import evaluate
+from coalitions.games.wrappers import evaluate
 
 TABLE_PLAYERS = 30
 """A table of more players than this (8 GiB) is refused."""

@@ -252,13 +252,13 @@ class SynergyGraph:
         ``.csv``, ``.tsv``, ``.npy``, ``.npz``, ``.json``, ``.graphml`` and ``.edges`` are known;
         the path ``-`` is standard input and needs `format`.
         """
-        from coalitions.graph_files import read_graph
+        from coalitions.files.graphs import read_graph
 
         return read_graph(path, format=format, symmetrise=symmetrise)
 
     def write(self, path: str | Path) -> None:
         """Write the graph to a file whose ending says how; see `read`."""
-        from coalitions.graph_files import write_graph
+        from coalitions.files.graphs import write_graph
 
         write_graph(self, path)
 
@@ -275,7 +275,7 @@ class SynergyGraph:
         Nodes become players in the graph's order, named by ``str(node)``. A directed graph is a
         matrix that need not be symmetric: say how to make it so with `symmetrise`.
         """
-        from coalitions.graph_files import graph_of_networkx
+        from coalitions.files.graphs import graph_of_networkx
 
         return graph_of_networkx(graph, weight=weight, symmetrise=symmetrise)
 

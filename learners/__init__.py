@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions._lazy import lazy_names
+from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
-    from learners.config import RunConfig
+    from learners.client.utility import ModelGame
     from learners.data.clients import FederatedData, federated_data
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
-    from learners.experiment import Result, load_model, resume, run
-    from learners.federation import Federation
-    from learners.ground_truth import are_separated, detection, label_overlap, true_structure
+    from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
     from learners.models import MODELS, Network, build_model
-    from learners.utility import ModelGame
+    from learners.runs.run import Result, load_model, resume, run
+    from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 _HOME = {
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
-    "learners.config": ("RunConfig",),
+    "learners.settings.config": ("RunConfig",),
     "learners.data.clients": ("FederatedData", "federated_data"),
     "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
-    "learners.experiment": ("Result", "load_model", "resume", "run"),
-    "learners.federation": ("Federation",),
-    "learners.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
+    "learners.runs.run": ("Result", "load_model", "resume", "run"),
+    "learners.server.federation": ("Federation",),
+    "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
     "learners.models": ("MODELS", "Network", "build_model"),
-    "learners.utility": ("ModelGame",),
+    "learners.client.utility": ("ModelGame",),
 }
 
 __all__ = [

@@ -10,22 +10,19 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.config import RunConfig
-from learners.options import check_options, from_values
+from learners.settings.config import RunConfig
+from learners.settings.options import check_options, from_values
+from learners.task import TASKS, Message
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
-    from learners.parameters import Layout
-    from learners.task import Message
+    from learners.client.client import Client
+    from learners.rows.parameters import Layout, Params
+    from learners.server.federation import Federation
 
 State: TypeAlias = Mapping[str, Any]
 """What the server remembers: tensors, numpy arrays and plain values, so that a checkpoint is it."""
-
-Params: TypeAlias = Mapping[str, "Tensor"]
-"""The parameters of one model by name."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,8 @@ class Algorithm:
     r"""A federated method; without a change, it is federated averaging.
 
     A method states only what is different. Its options are dataclass fields, settable by name
-    (``--set mu=0.1``); `learners.options.option` gives them a range. It has two halves, which meet
-    in `Federation.ask` alone:
+    (``--set mu=0.1``); `learners.settings.options.option` gives them a range. It has two halves,
+    which meet in `Federation.ask` alone:
 
     - the *server's*: `start`, `round`, `deployed`. They see what clients sent, never their data.
     - the *client's*: `objective`, `proximal`, `model`, `scores`, and any task of its own. They
@@ -55,9 +52,8 @@ class Algorithm:
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Return what the server remembers after round `t`; the first is 1."""
-        from learners.tasks import train
-
-        replies = federation.ask(train, {c: {"model": state["model"]} for c in federation.present})
+        messages = {c: {"model": state["model"]} for c in federation.present}
+        replies = federation.ask(TASKS["train"], messages)
         models = torch.stack([reply["model"] for reply in replies.values()])
         sizes = [float(reply["samples"]) for reply in replies.values()]
         return {**state, "model": federation.combine(models, models.new_tensor(sizes))}

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from learners.parameters import Layout
+    from learners.rows.parameters import Layout
 
 LARGEST = 1e100
 """Numbers beyond it are no measurement of anything, and a few of them could not be added up."""

@@ -11,7 +11,7 @@ from coalitions.registry import Registry
 from learners.forms import COUNT, TRAINED, Form, Number, Rows
 
 if TYPE_CHECKING:
-    from learners.client import Client
+    from learners.client.client import Client
 
 Message: TypeAlias = Mapping[str, Any]
 """What travels: names to tensors (counted as parameters), numpy arrays and plain values (not)."""
@@ -45,8 +45,8 @@ class Task:
     watches
         Whether the reply is how a run is watched, and no part of a method.
     by_fit
-        Whether every model in a reply is what `learners.training.fit` returned, or a part of it:
-        then the noise of DP-SGD protects it.
+        Whether every model in a reply is what `learners.client.training.fit` returned, or a part of
+        it: then the noise of DP-SGD protects it.
     forms
         What entries look like, where their kind does not say it already: see `form`.
     """
@@ -73,7 +73,7 @@ class Task:
         return {Reveals.MODEL: Rows(), Reveals.PROGRESS: Number()}.get(reveals, Form())
 
 
-TASKS: Registry[Task] = Registry("task", "learners.tasks", "learners.algorithms")
+TASKS: Registry[Task] = Registry("task", "learners.client.tasks", "learners.algorithms")
 
 
 def task(

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions._lazy import lazy_names
+from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from solvers.certificate import Certificate
-    from solvers.front_door import available, solve
+    from solvers._solve import available, solve
     from solvers.games import solve_game
+    from solvers.proofs.certificate import Certificate
+    from solvers.proofs.verification import Verification, verify
     from solvers.solution import Solution
     from solvers.solver import SOLVERS, Answer, Limits, Solver
-    from solvers.verification import Verification, verify
 
 _HOME = {
-    "solvers.certificate": ("Certificate",),
-    "solvers.front_door": ("available", "solve"),
+    "solvers.proofs.certificate": ("Certificate",),
+    "solvers._solve": ("available", "solve"),
     "solvers.games": ("solve_game",),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
-    "solvers.verification": ("Verification", "verify"),
+    "solvers.proofs.verification": ("Verification", "verify"),
 }
 
 __all__ = [

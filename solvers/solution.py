@@ -11,7 +11,7 @@ from coalitions.structure import CoalitionStructure
 from solvers.optimality import is_optimal
 
 if TYPE_CHECKING:
-    from solvers.certificate import Certificate
+    from solvers.proofs.certificate import Certificate
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
 
 if TYPE_CHECKING:
-    from solvers.certificate import Certificate
+    from solvers.proofs.certificate import Certificate
 
 
 @dataclass(frozen=True)

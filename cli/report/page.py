@@ -170,7 +170,7 @@ def _results(methods: Sequence[Method]) -> str:
 
 def _left_out(runs: Sequence[RunData]) -> str:
     """Say whose replies were refused, and why; nothing if nobody's were."""
-    from learners.left_out import left_out, sentence
+    from learners.server.left_out import left_out, sentence
 
     lines = []
     for run in runs:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cli._text import fitting
 from cli.report.charts import (
     BANDS,
     Bars,
@@ -26,7 +25,8 @@ from cli.report.charts import (
     strongest_edges,
 )
 from cli.report.contents import Section
-from coalitions.pictures import plain_style
+from cli.report.pictures import plain_style
+from cli.terminal.text import fitting
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 

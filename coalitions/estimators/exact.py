@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions._subsets import coalition_sizes, sums_with_player
-from coalitions.estimator import AXIOMS, ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import FloatVector, Kernel, closed_form_of, table_of
+from coalitions.sampling.estimator import AXIOMS, ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.weights import membership_weights
+from coalitions.subset_sums import coalition_sizes, sums_with_player
 
 NUMPY_PLAYERS = 12
 """Up to this many players NumPy folds the table in a tenth of a millisecond: no wait for numba."""

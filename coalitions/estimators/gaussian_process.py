@@ -9,11 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions._one_thread import one_blas_thread
 from coalitions.errors import InvalidInputError
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.one_thread import one_blas_thread
+from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.pairs import most_pairs, random_pairs
 
 JITTER = 1e-9

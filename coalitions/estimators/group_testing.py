@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
+from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.paths import mean_and_error
 from coalitions.sampling.subsets import BLOCK
 

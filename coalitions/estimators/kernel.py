@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatVector
+from coalitions.sampling.estimator import ESTIMATORS, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.regression import RegressionEstimator, additive_fit
 from coalitions.sampling.subsets import BLOCK
 

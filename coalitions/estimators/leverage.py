@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.estimator import ESTIMATORS, Sampled
-from coalitions.evaluator import Evaluator
+from coalitions.sampling.estimator import ESTIMATORS, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.pairs import random_pairs
 from coalitions.sampling.regression import RegressionEstimator, additive_fit
 from coalitions.sampling.subsets import n_subsets

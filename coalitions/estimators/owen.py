@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import FloatMatrix
+from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.paths import CELLS_PER_CALL, mean_and_error
 
 

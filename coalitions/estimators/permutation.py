@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
+from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.paths import (
     affordable_paths,
     compiled_paths,

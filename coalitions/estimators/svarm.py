@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions._one_thread import one_blas_thread
-from coalitions.estimator import ESTIMATORS, Estimator, Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatVector, IntVector
+from coalitions.one_thread import one_blas_thread
+from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
+from coalitions.sampling.evaluator import Evaluator
 
 
 @ESTIMATORS.register("svarm")

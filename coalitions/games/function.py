@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, as_coalitions
-from coalitions.wrappers import evaluate
+from coalitions.games.wrappers import evaluate
 
 TAKES = ("matrix", "row", "members")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions._one_thread import one_blas_thread
 from coalitions.game import FloatVector, Kernel, as_coalitions
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.one_thread import one_blas_thread
 
 DENSE_PLAYERS = 400
 """Up to this many players a graph is multiplied as a matrix even if it is stored as edges."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions._checks import ends_of_links
+from coalitions.checks import ends_of_links
 from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, players_of
+from coalitions.games.wrappers import cached
 from coalitions.graph import SynergyGraph
-from coalitions.wrappers import cached
 
 NODES_PER_CHUNK = 1 << 20
 """Rows are split into components together, up to this many nodes in all."""

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from coalitions.enumeration import masks_of_coalitions, value_table
 from coalitions.errors import InvalidInputError
+from coalitions.files.opening import opened
+from coalitions.files.text import load_json
 from coalitions.game import FloatVector, Game, as_coalitions
-from coalitions.input_files import opened
-from coalitions.text_files import load_json
 
 
 class TableGame:

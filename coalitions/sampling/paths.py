@@ -7,9 +7,9 @@ from math import comb
 
 import numpy as np
 
-from coalitions.estimator import Sampled
-from coalitions.evaluator import Evaluator
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Kernel
+from coalitions.sampling.estimator import Sampled
+from coalitions.sampling.evaluator import Evaluator
 
 CELLS_PER_CALL = 1 << 26
 """Paths are evaluated together until their coalitions fill this many cells (64 MiB)."""

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions._one_thread import one_blas_thread
-from coalitions.estimator import Estimator
 from coalitions.game import BoolMatrix, FloatVector
+from coalitions.one_thread import one_blas_thread
+from coalitions.sampling.estimator import Estimator
 
 
 class RegressionEstimator(Estimator):

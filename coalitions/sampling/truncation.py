@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coalitions.evaluator import Evaluator
 from coalitions.game import FloatMatrix, IntVector
+from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.paths import CELLS_PER_CALL
 
 Orders = Callable[[int], "np.ndarray[tuple[int, int], np.dtype[np.int64]]"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions._checks import whole_number
+from coalitions.checks import whole_number
 from coalitions.errors import BudgetError
-from coalitions.evaluator import Evaluator
 from coalitions.game import Game, players_of
 from coalitions.graph import SynergyGraph
-from coalitions.synergy_estimation import SYNERGIES
+from coalitions.sampling.evaluator import Evaluator
+from coalitions.synergy.estimation import SYNERGIES
 
 
 @SYNERGIES.register("pairs")

@@ -6,8 +6,8 @@ import numpy as np
 
 from coalitions.game import Game
 from coalitions.graph import SynergyGraph
-from coalitions.interactions import pairwise_interactions
-from coalitions.synergy_estimation import SYNERGIES
+from coalitions.synergy.estimation import SYNERGIES
+from coalitions.values.interactions import pairwise_interactions
 
 
 @SYNERGIES.register("shapley")

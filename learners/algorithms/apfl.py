@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.training import batches, training_mode
 from learners.forms import SHARE
-from learners.optimizers import optimizer
-from learners.options import option
+from learners.rows.optimizers import optimizer
+from learners.rows.workspace import cross_entropy
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import batches, training_mode
-from learners.workspace import cross_entropy
 
 if TYPE_CHECKING:
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("apfl")

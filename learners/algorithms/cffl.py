@@ -14,15 +14,15 @@ from coalitions.game import FloatMatrix
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.tasks import fine_tune_pairs, gradient, train
+from learners.client.tasks import fine_tune_pairs, gradient, train
+from learners.settings.options import option
 from solvers import solve
 from solvers.solver import SOLVERS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.federation import Federation
+    from learners.server.federation import Federation
     from learners.task import Message
 
 Models = Mapping[int, "Tensor"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
+from learners.client.training import fit
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import fit
 
 if TYPE_CHECKING:
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("ditto")

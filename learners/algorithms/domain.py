@@ -9,11 +9,11 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.tasks import describe, train
+from learners.client.tasks import describe, train
+from learners.settings.options import option
 
 if TYPE_CHECKING:
-    from learners.federation import Federation
+    from learners.server.federation import Federation
     from learners.task import Message
 
 

@@ -11,12 +11,12 @@ import torch
 
 from coalitions.game import FloatMatrix
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.parameters import cosines
-from learners.tasks import train
+from learners.client.tasks import train
+from learners.rows.parameters import cosines
+from learners.settings.options import option
 
 if TYPE_CHECKING:
-    from learners.federation import Federation
+    from learners.server.federation import Federation
     from learners.task import Message
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.training import fit
+from learners.client.training import fit
+from learners.settings.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
     from learners.task import Message
 
 

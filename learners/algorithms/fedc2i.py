@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.tasks import train
+from learners.client.training import batches
 from learners.forms import Numbers, each
-from learners.options import option
-from learners.parameters import Layout, weighted_mean
+from learners.rows.parameters import Layout, weighted_mean
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.tasks import train
-from learners.training import batches
 
 if TYPE_CHECKING:
-    from learners.client import Client
-    from learners.federation import Federation
-    from learners.workspace import Workspace
+    from learners.client.client import Client
+    from learners.rows.workspace import Workspace
+    from learners.server.federation import Federation
 
 LEAST_LOSS = 1e-12
 """Losses are taken to be at least this: a power of 0 would be 0, and 0/0 if all are."""

@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.parameters import reinitialised
+from learners.client.training import EVALUATION_CHUNK, fit
+from learners.rows.parameters import reinitialised
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import EVALUATION_CHUNK, fit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 Weights: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]

@@ -11,20 +11,20 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.many_models import score_models
+from learners.client.training import fit
 from learners.forms import Numbers, each
-from learners.many_models import score_models
-from learners.options import option
-from learners.parameters import weighted_mean
-from learners.privacy import as_published
+from learners.privacy.mechanism import as_published
+from learners.rows.parameters import weighted_mean
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("fedfomo")

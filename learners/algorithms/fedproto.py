@@ -10,20 +10,20 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.training import EVALUATION_CHUNK, fit
 from learners.forms import Asked, Numbers, Rows
-from learners.options import option
-from learners.representation import class_means, represented
+from learners.rows.representation import class_means, represented
+from learners.rows.workspace import cross_entropy
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import EVALUATION_CHUNK, fit
-from learners.workspace import cross_entropy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
-    from learners.parameters import Layout
-    from learners.workspace import Loss
+    from learners.client.client import Client
+    from learners.rows.parameters import Layout
+    from learners.rows.workspace import Loss
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("fedproto")

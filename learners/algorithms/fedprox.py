@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from learners.algorithm import ALGORITHMS, Algorithm
-from learners.options import option
+from learners.settings.options import option
 
 
 @ALGORITHMS.register("fedprox")

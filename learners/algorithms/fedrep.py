@@ -9,17 +9,17 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
+from learners.client.training import fit
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import fit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.config import RunConfig
-    from learners.federation import Federation
-    from learners.parameters import Layout
+    from learners.client.client import Client
+    from learners.rows.parameters import Layout
+    from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 
 @ALGORITHMS.register("fedrep")

@@ -10,19 +10,19 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.training import fit
 from learners.forms import Rows
-from learners.optimizers import optimizer
-from learners.options import option
-from learners.parameters import Layout
-from learners.representation import represented
+from learners.rows.optimizers import optimizer
+from learners.rows.parameters import Layout
+from learners.rows.representation import represented
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.training import fit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("fedrod")

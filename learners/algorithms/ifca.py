@@ -10,19 +10,19 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.many_models import score_models
+from learners.client.tasks import train
+from learners.client.training import gradient_at
 from learners.forms import Number, Rows
-from learners.many_models import score_models
-from learners.options import option
-from learners.parameters import reinitialised
+from learners.rows.parameters import reinitialised
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.tasks import train
-from learners.training import gradient_at
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 
 @ALGORITHMS.register("ifca")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.tasks import train
+from learners.client.tasks import train
 
 if TYPE_CHECKING:
-    from learners.federation import Federation
+    from learners.server.federation import Federation
     from learners.task import Message
 
 

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.options import option
-from learners.parameters import Layout
-from learners.tasks import train
+from learners.client.tasks import train
+from learners.rows.parameters import Layout
+from learners.settings.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.federation import Federation
+    from learners.server.federation import Federation
     from learners.task import Message
 
 

@@ -10,24 +10,24 @@ import numpy as np
 import torch
 
 import coalitions
-from coalitions.estimator import Estimator
 from coalitions.estimators.permutation import Permutation
 from coalitions.game import FloatVector, IntVector
+from coalitions.sampling.estimator import Estimator
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.tasks import describe, train
+from learners.client.utility import ModelGame
+from learners.data.ground_truth import label_overlap
 from learners.forms import Asked, Numbers
-from learners.ground_truth import label_overlap
-from learners.options import option
-from learners.parameters import Cut, Layout
-from learners.privacy import as_published
+from learners.privacy.mechanism import as_published
+from learners.rows.parameters import Cut, Layout
+from learners.settings.options import option
 from learners.task import Message, Reveals, task
-from learners.tasks import describe, train
-from learners.utility import ModelGame
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from learners.client import Client
-    from learners.federation import Federation
+    from learners.client.client import Client
+    from learners.server.federation import Federation
 
 EXACT_MODELS = 7
 """Up to here all coalitions are fewer than the evaluations of 3|S| permutations."""

@@ -16,8 +16,8 @@ from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
 from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
-from learners.data.seeding import generator
 from learners.data.splits import Hand, deal
+from learners.settings.seeding import generator
 
 
 @dataclass(frozen=True, eq=False)

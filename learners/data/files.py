@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.array_files import ArrayArchive
 from coalitions.errors import InvalidInputError, MissingDependencyError
-from coalitions.input_files import opened
+from coalitions.files.arrays import ArrayArchive
+from coalitions.files.opening import opened
 from learners.data.dataset import Images, ImageSet
 
 

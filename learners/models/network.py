@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
 from learners.data.dataset import Shape
-from learners.data.seeding import generator
+from learners.settings.seeding import generator
 
 __all__ = ["MODELS", "Network", "Shape", "build_model", "classifier_parameters"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
+from learners.data.vision import torchvision_module
 from learners.models._torchvision import at_least
 from learners.models.network import MODELS, Network, Shape
-from learners.vision import torchvision_module
 
 
 @MODELS.register("vgg-19")

@@ -9,7 +9,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from solvers.scaling import integer_weights
+from solvers.preparation.scaling import integer_weights
 from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
 
 MAX_PLAYERS = 12

@@ -13,9 +13,9 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
-from solvers._attended import run_program
-from solvers.ilp import IlpSolver, Incumbent
-from solvers.program import Program
+from solvers.ilp.attended import run_program
+from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
 
 COLUMNS_AT_ONCE = 100

@@ -9,10 +9,10 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
-from solvers._attended import in_thread
-from solvers.ilp import IlpSolver, Incumbent
-from solvers.program import Program
-from solvers.scaling import integer_weights
+from solvers.ilp.attended import in_thread
+from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.program import Program
+from solvers.preparation.scaling import integer_weights
 from solvers.solver import SOLVERS, Limits
 
 ROWS_AT_ONCE = 10_000

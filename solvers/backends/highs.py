@@ -9,9 +9,9 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector, IntVector
-from solvers._attended import in_thread
-from solvers.ilp import IlpSolver, Incumbent
-from solvers.program import Program
+from solvers.ilp.attended import in_thread
+from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
 
 VIOLATION = 1e-6

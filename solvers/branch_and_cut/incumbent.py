@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from coalitions.game import IntVector
-from solvers.branch_and_cut._ascent_kernels import Singles
+from solvers.branch_and_cut.dual.kernels import Singles
 from solvers.branch_and_cut.problem import IntMatrix, Problem
-from solvers.heuristics._dense import improve
-from solvers.heuristics._dense_search import memetic
-from solvers.heuristics._engine import Improvement
-from solvers.heuristics._random import RandomState, random_state
-from solvers.program import components
+from solvers.ilp.program import components
+from solvers.local_search.dense import improve
+from solvers.local_search.dense_search import memetic
+from solvers.local_search.random_state import RandomState, random_state
+from solvers.local_search.slices import Improvement
 
 FEW_PLAYERS = 150
 """Up to this many players, rounds of iterated local search take turns with annealing."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from solvers.certificate import Certificate, Part
 from solvers.optimality import OPTIMALITY_TOLERANCE
-from solvers.scaling import ScaledWeights, integer_weights
+from solvers.preparation.components import settled
+from solvers.preparation.scaling import ScaledWeights, integer_weights
+from solvers.proofs.certificate import Certificate, Part
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
-from solvers.splitting import settled
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.incumbent import Incumbent
@@ -136,9 +136,9 @@ class _Task:
 
     @classmethod
     def of(cls, graph: SynergyGraph, limits: Limits) -> _Task:
+        from solvers.branch_and_cut.merges import merges, trimmed
         from solvers.branch_and_cut.problem import Problem
-        from solvers.program import components
-        from solvers.reductions import merges, trimmed
+        from solvers.ilp.program import components
 
         n = graph.n_players
         i, j, weight = graph.edges

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.game import IntVector
-from solvers.branch_and_cut.exact import ExactBound
-from solvers.branch_and_cut.multipliers import LONGEST, Multipliers
+from solvers.branch_and_cut.dual.exact import ExactBound
+from solvers.branch_and_cut.dual.multipliers import LONGEST, Multipliers
 from solvers.branch_and_cut.problem import Problem
-from solvers.certificate import Branch, Stage
+from solvers.proofs.certificate import Branch, Stage
 
 Rows = NDArray[np.int32]
 

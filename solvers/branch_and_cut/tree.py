@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.branch_and_cut._ascent_kernels import Singles
-from solvers.branch_and_cut.ascent import Ascent
-from solvers.branch_and_cut.cuts import violated_cuts
 from solvers.branch_and_cut.dolls import LEAST_STEPS, closed_by_dolls
-from solvers.branch_and_cut.exact import ExactBound, exact_bound
+from solvers.branch_and_cut.dual.ascent import Ascent
+from solvers.branch_and_cut.dual.cuts import violated_cuts
+from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
+from solvers.branch_and_cut.dual.kernels import Singles
+from solvers.branch_and_cut.dual.multipliers import Multipliers
+from solvers.branch_and_cut.dual.pegging import pegged
 from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.branch_and_cut.multipliers import Multipliers
-from solvers.branch_and_cut.pegging import pegged
 from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
-from solvers.heuristics._random import RandomState, random_state
-from solvers.program import components
+from solvers.ilp.program import components
+from solvers.local_search.random_state import RandomState, random_state
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""

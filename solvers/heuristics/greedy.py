@@ -32,8 +32,8 @@ class Greedy(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the structure and the cycle-packing bound."""
-        from solvers.bounds import cycle_packing_bound
-        from solvers.heuristics._engine import fits_table, numbered
+        from solvers.local_search.bounds import cycle_packing_bound
+        from solvers.local_search.slices import fits_table, numbered
 
         start = np.arange(graph.n_players) if warm_start is None else numbered(warm_start)
         unite = _on_matrix if fits_table(graph) else _on_edges
@@ -42,9 +42,10 @@ class Greedy(Solver):
 
 
 def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
-    from solvers.heuristics import _dense, _greedy
-    from solvers.heuristics._engine import matrix_of, synergies_between
-    from solvers.heuristics._random import random_state
+    from solvers.heuristics import _greedy
+    from solvers.local_search import dense as _dense
+    from solvers.local_search.random_state import random_state
+    from solvers.local_search.slices import matrix_of, synergies_between
 
     weights = matrix_of(graph)
     n = len(weights)
@@ -69,8 +70,9 @@ def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVect
 
 
 def _on_edges(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
-    from solvers.heuristics import _greedy, _sparse
-    from solvers.heuristics._random import random_state
+    from solvers.heuristics import _greedy
+    from solvers.local_search import sparse as _sparse
+    from solvers.local_search.random_state import random_state
 
     rows = _sparse.rows_of(graph.n_players, *graph.edges)
     if limits.expired:

@@ -47,12 +47,13 @@ class LocalSearch(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the best structure found and the cycle-packing bound."""
-        from solvers.bounds import cycle_packing_bound
-        from solvers.heuristics import _dense, _sparse
-        from solvers.heuristics._dense_search import search_matrix
-        from solvers.heuristics._engine import fits_table, matrix_of, numbered, run_slices
-        from solvers.heuristics._random import random_state
-        from solvers.heuristics._sparse_search import search_edges
+        from solvers.local_search import dense as _dense
+        from solvers.local_search import sparse as _sparse
+        from solvers.local_search.bounds import cycle_packing_bound
+        from solvers.local_search.dense_search import search_matrix
+        from solvers.local_search.random_state import random_state
+        from solvers.local_search.slices import fits_table, matrix_of, numbered, run_slices
+        from solvers.local_search.sparse_search import search_edges
 
         n = graph.n_players
         bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))

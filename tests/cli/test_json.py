@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.cli.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE, coalitions
 
 SCHEMAS = json.loads((Path(__file__).parents[2] / "docs" / "schemas.json").read_text())
 

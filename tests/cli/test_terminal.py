@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
-from tests.cli.test_solve import COMMAND, EXAMPLE, coalitions
+from tests.cli.games.test_solve import COMMAND, EXAMPLE, coalitions
 
 COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
             "resume", "algorithms", "datasets", "options", "compare", "attack"]  # fmt: skip

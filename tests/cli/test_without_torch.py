@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.cli.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE, coalitions
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.config import RunConfig
-from learners.experiment import resume, run
-from learners.folder import RunFolder
+from learners.runs.folder import RunFolder
+from learners.runs.run import resume, run
+from learners.settings.config import RunConfig
 from tests.learners import toy
 
 NAMES = ALGORITHMS.names()

@@ -19,7 +19,7 @@ from coalitions import (
     UnanimityGame,
     shapley,
 )
-from coalitions.estimator import AXIOMS
+from coalitions.sampling.estimator import AXIOMS
 from tests.coalitions.table_games import tables
 
 NAMES = ESTIMATORS.names()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from learners.config import RunConfig
-from learners.parameters import Layout
-from learners.training import batches
+from learners.client.training import batches
+from learners.rows.parameters import Layout
+from learners.settings.config import RunConfig
 from tests.learners import toy
 
 LAYOUT = Layout.of(toy.network())

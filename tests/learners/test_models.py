@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from coalitions.errors import InvalidInputError, MissingDependencyError, UnknownNameError
-from learners import vision
+from learners.data import vision
 from learners.models import MODELS, Network, build_model, classifier_parameters
 from learners.models._convolution import pooled_convolution
 

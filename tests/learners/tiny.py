@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from learners.algorithm import build_algorithm
-from learners.client import Client, Site
-from learners.config import RunConfig
+from learners.client.client import Client, Site
 from learners.data.clients import ClientData, FederatedData, Split
-from learners.engines.local import local_engine
-from learners.federation import Federation
-from learners.parameters import Layout
-from learners.workspace import Workspace
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
+from learners.server.engines.local import local_engine
+from learners.server.federation import Federation
+from learners.settings.config import RunConfig
 
 
 def points(n: int, seed: int, n_classes: int = 2) -> Split:

@@ -109,14 +109,14 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
-    from cli._run_options import settings
-    from cli._solution_file import read_document, structure_of
+    from cli.federation._run_options import settings
+    from cli.games._solution_file import read_document, structure_of
+    from coalitions.files.graphs import READERS, load_json
     from coalitions.games.table import TableGame
-    from coalitions.graph_files import READERS, load_json
-    from learners.config import RunConfig
     from learners.data.files import read_npz
-    from learners.folder import RunFolder
-    from solvers.certificate import Certificate
+    from learners.runs.folder import RunFolder
+    from learners.settings.config import RunConfig
+    from solvers.proofs.certificate import Certificate
 
     graph = SynergyGraph([[0, 1], [1, 0]], ["ann", "bob"])
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cli.run  # noqa: F401 (the processes to come have it already)
+import cli.federation.run  # noqa: F401 (the processes to come have it already)
 import learners
 from coalitions import SynergyGraph
 from coalitions.errors import CoalitionError, DamagedFileWarning, InvalidInputError, StorageError
 from learners import load_model, resume
-from learners.engines.local import one_thread
+from learners.server.engines.local import one_thread
 from tests.reliability.crashes import Command, command, flags, outcome, small_disk, used
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked, and killed")

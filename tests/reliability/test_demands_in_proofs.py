@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from cli._demands import structures_in_words
-from cli.verify import verify_command
+from cli.games._demands import structures_in_words
+from cli.games.verify import verify_command
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import solve, verify
-from solvers.certificate import Certificate
-from tests.cli.test_solve import EXAMPLE, coalitions
+from solvers.proofs.certificate import Certificate
+from tests.cli.games.test_solve import EXAMPLE, coalitions
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 MATRIX = [

@@ -10,11 +10,11 @@ import torch
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.config import RunConfig
-from learners.engines.engine import Replies
-from learners.experiment import resume, run
 from learners.forms import LARGEST, Form
-from learners.left_out import STRIKES
+from learners.runs.run import resume, run
+from learners.server.engines.engine import Replies
+from learners.server.left_out import STRIKES
+from learners.settings.config import RunConfig
 from learners.task import TASKS
 from tests.learners import tiny, toy
 from tests.reliability.hostile import BEHAVIOURS, CLAIMS, absent, flipped, hostile

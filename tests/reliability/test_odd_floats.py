@@ -8,7 +8,7 @@ import pytest
 from coalitions import SynergyGraph
 from solvers import solve, verify
 from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.scaling import integer_weights
+from solvers.preparation.scaling import integer_weights
 from tests.reliability.exact import assert_honest, exact_optimum
 
 
@@ -70,7 +70,7 @@ def test_integers_are_the_nearest_to_weight_by_unit(rng):
 
 
 def test_the_weight_between_groups_does_not_depend_on_the_order_of_players():
-    from solvers.demands import contract
+    from solvers.preparation.demands import contract
 
     parts = [1e16, 1.0, 1.0, -1e16]
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [1, 2, 3, 0]):

@@ -17,8 +17,8 @@ from hypothesis.extra import numpy as hnp
 
 from coalitions import InvalidInputError, SynergyGraph
 from coalitions.errors import CoalitionError
+from coalitions.files.graphs import READERS
 from coalitions.games.table import TableGame
-from coalitions.graph_files import READERS
 from tests.reliability.command_lines import ended, line, prepare
 from tests.reliability.fuzz import Report, cases, readers, tried
 
@@ -240,7 +240,7 @@ def test_names_that_are_bytes_are_decoded():
 
 @pytest.mark.parametrize("large", [False, True])
 def test_a_graph_is_read_back_packed_or_not(tmp_path, monkeypatch, large):
-    monkeypatch.setattr("coalitions.graph_files.FREELY_UNPACKED", 0 if large else 1 << 20)
+    monkeypatch.setattr("coalitions.files.graphs.FREELY_UNPACKED", 0 if large else 1 << 20)
     path = tmp_path / "graph.npz"
     SynergyGraph(np.zeros((200, 200))).write(path)
     assert (path.stat().st_size > 200 * 200 * 8) == large
@@ -262,7 +262,7 @@ def test_a_graph_is_read_back_packed_or_not(tmp_path, monkeypatch, large):
     ],
 )
 def test_settings_that_nobody_means_get_a_sentence(tmp_path, text, sentence):
-    from learners.config import RunConfig
+    from learners.settings.config import RunConfig
 
     path = tmp_path / "config.toml"
     path.write_text(text)

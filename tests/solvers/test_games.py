@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InvalidInputError, NoSolutionError, SynergyGraph
 from coalitions.games.table import TableGame
-from coalitions.partitions import partition_labels
+from coalitions.structures.partitions import partition_labels
 from solvers import solve, solve_game
 from tests.strategies import synergy_graphs
 

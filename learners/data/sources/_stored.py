@@ -43,7 +43,7 @@ class StoredSet(DataSet):
         return False, f"torchvision would download it to {place}"
 
     def _from_torchvision(self, folder: Path | None) -> ImageSet:
-        from learners.vision import torchvision_module
+        from learners.data.vision import torchvision_module
 
         make = getattr(torchvision_module("datasets"), self.in_torchvision)
         place = folder or cache_folder()

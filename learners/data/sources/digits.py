@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
 from learners.data.files import bundled
-from learners.data.seeding import generator
+from learners.settings.seeding import generator
 
 
 @DATASETS.register("digits")

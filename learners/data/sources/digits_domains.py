@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
-from learners.data.seeding import generator
 from learners.data.sources.digits import Digits
+from learners.settings.seeding import generator
 
 Pixels = NDArray[np.uint8]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
 from learners.data.files import bundled, read_npz, read_picture
-from learners.data.seeding import generator
 from learners.data.sources.mnist import Mnist
+from learners.settings.seeding import generator
 
 SIDE = 32
 PHOTOGRAPHS = (  # what scikit-learn and scikit-image bring along

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
 from learners.data.files import bundled, read_npz
-from learners.data.seeding import generator
+from learners.settings.seeding import generator
 
 SIDE = 32
 N_TRAIN, N_TEST = 8000, 2000

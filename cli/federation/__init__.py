@@ -1,0 +1,1 @@
+"""Commands on federated runs."""

@@ -1,0 +1,43 @@
+"""`coalitions algorithms`: which federated methods there are, and their options."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from cli.terminal.output import Json, Plugin, print_json, stdout
+
+if TYPE_CHECKING:
+    from learners.algorithm import Algorithm
+
+
+def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None:
+    """List the federated methods and the options that --set can give them.
+
+    Example: coalitions algorithms --json
+    """
+    from learners.algorithm import ALGORITHMS
+
+    methods = {name: _described(ALGORITHMS[name]) for name in ALGORITHMS}
+    if json_output:
+        print_json(methods)
+        return
+    from rich.table import Table
+
+    table = Table("algorithm", "options", "", box=None, pad_edge=False)
+    for name, about in methods.items():
+        options = " ".join(f"{option}={value}" for option, value in about["options"].items())
+        table.add_row(name, options, about["summary"])
+    stdout().print(table)
+
+
+def _described(method: type[Algorithm]) -> dict[str, Any]:
+    first = (method.__doc__ or "").strip().splitlines()[0]
+    options = {
+        each.name: each.default if isinstance(each.default, (bool, int, float, str)) else None
+        for each in fields(method)
+    }
+    return {"summary": first.split(" [")[0].rstrip("."), "options": options}
+
+
+COMMANDS = {"algorithms": algorithms_command}

@@ -1,0 +1,151 @@
+"""`coalitions options`: every setting of a run and every option of an algorithm, from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from cli.terminal.completion import completion
+from cli.terminal.output import Json, Plugin, print_json, stdout
+from learners.settings.config import RunConfig
+from learners.settings.options import OBSERVABLES, Option, options_of, written
+
+
+def options_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[run|ALGORITHM|all]",
+            help="`run` for the settings of a run, an algorithm for its own options, or `all`.",
+            autocompletion=completion("algorithms"),
+        ),
+    ] = "run",
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a page in Markdown, as docs/options.md.")
+    ] = False,
+    json_output: Json = False,
+    plugin: Plugin = None,
+) -> None:
+    """Explain every option: type, default, range, and what it changes.
+
+    Example: coalitions options pfedsv
+    """
+    tables = _tables(name)
+    if json_output:
+        print_json(
+            {title: {row.name: row.document() for row in rows} for title, rows in tables.items()}
+        )
+    elif markdown:
+        typer.echo("\n".join(page(tables)))
+    else:
+        _print(tables)
+
+
+def _tables(name: str) -> dict[str, list[Option]]:
+    """Return the options to show, by who has them."""
+    if name == "run":
+        return {"run": options_of(RunConfig)}
+    from learners.algorithm import ALGORITHMS
+
+    if name != "all":
+        return {name: options_of(ALGORITHMS[name])}
+    algorithms = {each: options_of(ALGORITHMS[each]) for each in ALGORITHMS}
+    return {"run": options_of(RunConfig)} | algorithms
+
+
+def _print(tables: Mapping[str, Sequence[Option]]) -> None:
+    from rich.table import Table
+
+    console = stdout()
+    for title, rows in tables.items():
+        if not rows:
+            console.print(f"{title} has no options of its own")
+            continue
+        table = Table("option", "default", "can be", "what it does", box=None, pad_edge=False)
+        table.columns[0].no_wrap = True
+        for row in rows:
+            cells = (row.name, _default(row), _domain(row), f"{row.help} {_condition(row)}".strip())
+            table.add_row(*cells)
+        if len(tables) > 1:
+            console.print(f"\n{title}", style="bold")
+        console.print(table)
+
+
+def page(tables: Mapping[str, Sequence[Option]]) -> Iterator[str]:
+    """Yield the lines of the reference."""
+    yield "# Options"
+    yield ""
+    yield "Made by `coalitions options all --markdown`; a test compares. At the prompt,"
+    yield "`coalitions options` shows the settings of a run, `coalitions options NAME` those of an"
+    yield "algorithm."
+    for title, rows in tables.items():
+        yield ""
+        if title == "run":
+            yield from _settings(rows)
+            yield ""
+            yield "## Options of the algorithms"
+            yield ""
+            yield "Given by `--set OPTION=VALUE`, or under `[options]` in a TOML file."
+        elif rows:
+            yield f"### {title}"
+            yield ""
+            yield from _markdown(rows)
+        else:
+            yield f"### {title}"
+            yield ""
+            yield "No options."
+
+
+def _settings(rows: Sequence[Option]) -> Iterator[str]:
+    yield "## Settings of a run"
+    yield ""
+    yield "In a TOML file they have these names; as flags of `coalitions run` and `coalitions"
+    yield "compare` they have dashes: `--train-size 100`. Flags overrule the file. The flag for"
+    yield "`plugins` is `--plugin`."
+    for group in dict.fromkeys(row.group for row in rows):
+        yield ""
+        yield f"### {group}"
+        yield ""
+        yield from _markdown([row for row in rows if row.group == group])
+
+
+def _markdown(rows: Sequence[Option]) -> Iterator[str]:
+    yield "| option | type | default | range | what it does | what it changes |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        can_be = _domain(row) if row.range or row.choices else ""
+        cells = (
+            f"`{row.name}`",
+            row.document()["type"],
+            _default(row),
+            can_be,
+            f"{row.help} {_condition(row)}".strip(),
+            OBSERVABLES[row.changes] if row.changes else "",
+        )
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default(row: Option) -> str:
+    if row.default is None:
+        return row.unset or "none"
+    return "none" if row.default == () else written(row.default)
+
+
+def _domain(row: Option) -> str:
+    """Return what an option can be: a range, a choice, or just its type."""
+    if row.range is not None:
+        return str(row.range)
+    return row.document()["type"] if row.choices is None else ", ".join(row.choices)
+
+
+def _condition(row: Option) -> str:
+    needs = [
+        f"{name} is {' or '.join(map(written, values))}"
+        for name, values in row.document()["needs"].items()
+    ]
+    return f"Only if {' and '.join(needs)}." if needs else ""
+
+
+COMMANDS = {"options": options_command}

@@ -1,0 +1,137 @@
+"""`coalitions run`: a federated run, from its flags to its folder."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.federation import _run_options as flags
+from cli.federation._round_progress import RoundProgress
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stdout
+
+if TYPE_CHECKING:
+    from learners.runs.forecast import Forecast
+    from learners.runs.run import Result
+
+
+@flags.takes_settings()
+def run_command(
+    *,
+    config: Annotated[
+        Path | None, typer.Argument(help="Settings as TOML, such as a run's config.toml.")
+    ] = None,
+    given: Mapping[str, Any],
+    option: flags.Set = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the run, which must not exist. [default: runs/NAME-N]"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the complete configuration, and what time, memory and traffic it would"
+            " take; train nothing, write nothing.",
+        ),
+    ] = False,
+    json_output: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    plugin: Plugin = None,
+) -> None:
+    """Train a federation, and keep everything that came out in a folder.
+
+    `coalitions options` explains every setting, and the options that --set gives an algorithm.
+
+    Example: coalitions run --algorithm fedprox --set mu=0.1 --dataset digits --out runs/first
+    """
+    from learners.settings.config import RunConfig
+
+    loudness(quiet, verbose)
+    settings = RunConfig.of(flags.settings(config, given, option, plugin))
+    if dry_run:
+        from learners.runs.folder import RunFolder
+        from learners.runs.forecast import forecast
+
+        if out is not None:
+            RunFolder.check_free(out, force=force)
+        show_forecast(forecast(settings), json_output)
+        return
+    folder = out or _free_folder(f"{settings.algorithm}-{settings.dataset}")
+    from learners.runs.run import run
+
+    with RoundProgress(settings, quiet=quiet, verbose=verbose) as progress:
+        result = run(settings, folder, force=force, on_round=progress.update)
+    show(result, json_output)
+
+
+def show(result: Result, json_output: bool) -> None:
+    """Print a run's result."""
+    document = result.document()
+    if json_output:
+        print_json(document)
+        return
+    console = stdout()
+    for key, value in _summary(document).items():
+        console.print(f"{key:<22}{value}", soft_wrap=True, markup=False)
+
+
+def show_forecast(forecast: Forecast, json_output: bool) -> None:
+    """Print what a run would take: its configuration as TOML, the estimates as comments in it."""
+    if json_output:
+        print_json(forecast.document())
+        return
+    typer.echo(forecast.config.toml())
+    for line in forecast.sentences():
+        typer.echo(f"# {line}")
+
+
+def _summary(document: Mapping[str, Any]) -> dict[str, str]:
+    accuracies = document["per_client_test_accuracy"]
+    traffic = document["communication"]
+    return {
+        "algorithm": document["algorithm"],
+        "data set": f"{document['dataset']}, {document['clients']} clients",
+        "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
+        "worst client": f"{document['worst_client_accuracy']:.4f}",
+        "each client": " ".join("-" if each is None else f"{each:.3f}" for each in accuracies),
+        **_left_out(document),
+        "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
+        **_privacy(document),
+        "time": f"{document['seconds']:.1f} s for {document['rounds']} rounds",
+        "folder": str(document["out"]),
+    }
+
+
+def _left_out(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return who was left out, and why: never only with --verbose."""
+    from learners.server.left_out import sentence
+
+    told = [sentence(each, document["rounds"]) for each in document["left_out"]]
+    return {"left out": ("\n" + " " * 22).join(told)} if told else {}
+
+
+def _privacy(document: Mapping[str, Any]) -> dict[str, str]:
+    about = document["privacy"]
+    if about is None:
+        return {}
+    spent = "∞" if document["epsilon"] is None else f"{document['epsilon']:.4g}"
+    return {
+        "privacy": f"ε = {spent} at δ = {about['delta']:g}, noise {about['noise']:.4g} in"
+        f" {about['mode']} clipped to {about['clip']:g}",
+        "it covers": about["covers"],
+    }
+
+
+def _free_folder(name: str) -> Path:
+    """Return the first of runs/NAME-1, runs/NAME-2 … that does not exist."""
+    folders = (Path("runs") / f"{name}-{number}" for number in itertools.count(1))
+    return next(folder for folder in folders if not folder.exists())
+
+
+COMMANDS = {"run": run_command}

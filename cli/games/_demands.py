@@ -1,0 +1,72 @@
+"""Demands on a structure, from flags and in words: who is kept together, who apart, what sizes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from cli.terminal.output import players_by_name
+from coalitions.errors import InvalidInputError
+
+Pairs = Sequence[tuple[int, int]]
+
+MOST_PAIRS = 3
+"""So many pairs are named in a sentence; the others are counted."""
+
+
+def pairs_of(groups: list[str] | None, labels: Sequence[str], option: str) -> list[tuple[int, int]]:
+    """Return all pairs of players in each comma-separated group of names."""
+    pairs: list[tuple[int, int]] = []
+    for group in groups or ():
+        names = [name.strip() for name in group.split(",")]
+        if len(names) < 2:
+            raise InvalidInputError(f"{option} takes two names, as in a,b; it got {group!r}")
+        pairs += itertools.combinations(players_by_name(names, labels, option), 2)
+    return pairs
+
+
+def structures_in_words(
+    labels: Sequence[str],
+    must_link: Pairs,
+    cannot_link: Pairs,
+    n_groups: int | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+) -> str | None:
+    """Return which structures meet the demands, in words, or None if all do.
+
+    Examples
+    --------
+    >>> structures_in_words(["ann", "bob", "cleo"], [(1, 2)], [(0, 1)])
+    'structures that keep ann and bob apart, and bob and cleo together'
+    >>> structures_in_words(["ann", "bob", "cleo"], [], [], max_size=2)
+    'structures with at most 2 players each'
+    """
+    words = "structures"
+    if n_groups is not None:
+        words += f" of {n_groups} {'coalition' if n_groups == 1 else 'coalitions'}"
+    if min_size is not None and max_size is not None:
+        words += f" with {min_size} to {max_size} players each"
+    elif min_size is not None:
+        words += f" with at least {min_size} players each"
+    elif max_size is not None:
+        words += f" with at most {max_size} players each"
+    kept = [
+        f"{_named(pairs, labels)} {how}"
+        for pairs, how in ((cannot_link, "apart"), (must_link, "together"))
+        if pairs
+    ]
+    if kept:
+        words += f" that keep {', and '.join(kept)}"
+    return None if words == "structures" else words
+
+
+def _named(pairs: Pairs, labels: Sequence[str]) -> str:
+    names = ", ".join(f"{labels[a]} and {labels[b]}" for a, b in pairs[:MOST_PAIRS])
+    more = len(pairs) - MOST_PAIRS
+    return names if more <= 0 else f"{names} and {more} more {'pair' if more == 1 else 'pairs'}"
+
+
+def by_name(pairs: Pairs, labels: Sequence[str]) -> list[list[str]]:
+    """Return pairs of players as pairs of names, as files have them."""
+    return [[labels[a], labels[b]] for a, b in pairs]

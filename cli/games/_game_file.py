@@ -1,0 +1,27 @@
+"""Games from files: a table of 2^n values, or a synergy graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from coalitions.games.induced_subgraph import InducedSubgraphGame
+    from coalitions.games.table import TableGame
+
+    FileGame: TypeAlias = TableGame | InducedSubgraphGame
+
+
+def read_game(
+    file: str, *, file_format: str | None = None, symmetrise: str | None = None
+) -> FileGame:
+    """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
+    from coalitions.files.graphs import READERS, graph_of_document, load_json, open_input
+    from coalitions.games.table import TableGame
+
+    with open_input(file, file_format, READERS) as (where, stream, kind):
+        if kind != "json":
+            return READERS[kind](stream, where, symmetrise).game()
+        document = load_json(stream.read(), where)
+    if isinstance(document, dict) and "values" in document:
+        return TableGame.from_document(document, where)
+    return graph_of_document(document, where, symmetrise).game()

@@ -1,0 +1,113 @@
+"""Solutions in files: the JSON that `coalitions solve --output` writes, read back."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cli.games._demands import Pairs
+from cli.terminal.output import players_by_name
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from coalitions.structure import CoalitionStructure
+
+
+class Players(Protocol):
+    """Players with names: a synergy graph or a game from a file."""
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        ...
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the players."""
+        ...
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a solution's file."""
+    from coalitions.files.graphs import load_json
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
+    document = load_json(content, str(path))
+    if not isinstance(document, dict):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    return document
+
+
+def structure_of(document: dict[str, Any], players: Players, path: Path) -> CoalitionStructure:
+    """Return the structure of a solution's document, whose players go by name."""
+    from coalitions.structure import CoalitionStructure
+
+    coalitions = document.get("coalitions")
+    if not isinstance(coalitions, list) or not all(isinstance(c, list) for c in coalitions):
+        raise InvalidInputError(f'{path}: expected an object with "coalitions": [[names…]…]')
+    numbers = [
+        players_by_name([str(name) for name in block], players.labels, str(path))
+        for block in coalitions
+    ]
+    try:
+        structure = CoalitionStructure(numbers)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    if structure.n_players != players.n_players:
+        raise InvalidInputError(
+            f"{path}: has {structure.n_players} players; there must be {players.n_players}"
+        )
+    return structure
+
+
+def links_of(document: dict[str, Any], players: Players, path: Path) -> dict[str, Pairs]:
+    """Return the demands that a solution's document records: pairs that are together, and apart."""
+    links: dict[str, Pairs] = {}
+    for name in ("must_link", "cannot_link"):
+        pairs = document.get(name, [])
+        if not isinstance(pairs, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in pairs
+        ):
+            raise InvalidInputError(f'{path}: "{name}" must be a list of pairs of names')
+        names = [str(end) for pair in pairs for end in pair]
+        numbers = players_by_name(names, players.labels, f"{path}: {name}")
+        links[name] = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    return links
+
+
+def sizes_of(document: dict[str, Any], path: Path) -> dict[str, int]:
+    """Return the sizes that a solution's document records."""
+    sizes: dict[str, int] = {}
+    for name in ("n_groups", "min_size", "max_size"):
+        if name in document:
+            if type(document[name]) is not int:
+                raise InvalidInputError(f'{path}: "{name}" must be a whole number')
+            sizes[name] = document[name]
+    return sizes
+
+
+def number_of(document: dict[str, Any], name: str, path: Path) -> float | None:
+    """Return a number of a solution's document, None if it has none of that name."""
+    if name not in document:
+        return None
+    number = document[name]
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        try:
+            if math.isfinite(number):
+                return float(number)
+        except OverflowError:  # an integer that no float can hold
+            pass
+    raise InvalidInputError(
+        f'{path}: "{name}" is {reprlib.repr(number)}; it must be a finite number'
+    )
+
+
+def read_structure(path: Path, players: Players) -> CoalitionStructure:
+    """Return the structure in a solution's JSON file."""
+    return structure_of(read_document(path), players, path)

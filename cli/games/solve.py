@@ -1,0 +1,275 @@
+"""`coalitions solve`: the best coalition structure of a synergy graph, with a proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.games._demands import by_name, pairs_of, structures_in_words
+from cli.games._solution_file import read_structure
+from cli.terminal.completion import completion
+from cli.terminal.output import (
+    Format,
+    Json,
+    Plugin,
+    Quiet,
+    Seed,
+    Symmetrise,
+    Verbose,
+    loudness,
+    print_json,
+    stderr,
+    stdout,
+    write_json,
+)
+from cli.terminal.text import visible
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from coalitions.graph import SynergyGraph
+    from solvers.solution import Solution
+    from solvers.solver import Progress
+
+
+def solve_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+        ),
+    ],
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="Method; `coalitions solvers` lists them.", autocompletion=completion("solvers")
+        ),
+    ] = "auto",
+    formulation: Annotated[
+        str | None, typer.Option(help="rp-star or full, for cbc, cp-sat, highs and gurobi.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of wall time; the best so far is the answer.")
+    ] = None,
+    gap: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 0.0,
+    seed: Seed = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads the solver may use.")] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option(help="JSON of an earlier solution to start from.")
+    ] = None,
+    must_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that must be together; may be repeated."),
+    ] = None,
+    cannot_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that must be apart; may be repeated."),
+    ] = None,
+    n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
+    min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
+    max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    symmetrise: Symmetrise = None,
+    file_format: Format = None,
+    output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html|.png", help="Draw the graph and its matrix, by coalition."),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
+    ] = None,
+    json_output: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    plugin: Plugin = None,
+) -> None:
+    """Find the best coalition structure of a synergy graph, and prove it.
+
+    Example: coalitions solve examples/data/three_domains.csv --time-limit 10
+    """
+    from coalitions.graph import SynergyGraph
+    from solvers._solve import solve
+
+    loudness(quiet, verbose)
+    if plot is not None:
+        from cli.report.structure_plot import check_plot_path, draw_solution
+
+        check_plot_path(plot)
+    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
+    sizes = {name: number for name, number in asked.items() if number is not None}
+    options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
+    if certificate is not None:
+        solver = _certifying(graph, solver, bool(sizes))
+        if solver == "branch-and-cut":  # no short cuts that a certificate cannot hold
+            options["certify"] = True
+    with _ProgressLine(quiet=quiet, verbose=verbose) as line:
+        solution = solve(
+            graph,
+            solver,
+            time_limit=time_limit,
+            gap=gap,
+            warm_start=None if warm_start is None else read_structure(warm_start, graph),
+            seed=seed,
+            threads=threads,
+            must_link=pairs_of(must_link, graph.labels, "--must-link"),
+            cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
+            progress=line.update,
+            **sizes,
+            **options,
+        )
+    line.end(solution)
+    document = solution_document(graph, solution, sizes)
+    if certificate is not None:
+        if solution.certificate is None:
+            raise InvalidInputError(
+                "--certificate: the proof grew beyond 1 GB and was given up; there is none"
+            )
+        solution.certificate.write(certificate)
+    if output is not None:
+        write_json(output, document)
+    if plot is not None:
+        draw_solution(graph, solution, plot)
+    if json_output:
+        print_json(document)
+    else:
+        _print_solution(graph, solution, sizes)
+    if solution.stats.get("interrupted"):
+        raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
+
+
+def _certifying(graph: SynergyGraph, solver: str, sized: bool) -> str:
+    """Return the name of the method; complain before the search if it gives no certificate."""
+    from solvers._solve import chosen_name
+    from solvers.solver import SOLVERS
+
+    name = chosen_name(graph, solver, sized=sized)
+    if not SOLVERS[name].certifies:
+        raise InvalidInputError(f"--certificate: {name} gives no certificate; use branch-and-cut")
+    return name
+
+
+def solution_document(
+    graph: SynergyGraph, solution: Solution, sizes: dict[str, int]
+) -> dict[str, Any]:
+    """Return the JSON document of a solution and of what was demanded, its players by name."""
+    names = graph.labels
+    links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
+    return {
+        "coalitions": [[names[player] for player in block] for block in solution.structure],
+        "value": solution.value,
+        "bound": solution.bound,
+        "gap": solution.gap,
+        "optimal": solution.optimal,
+        "seconds": solution.seconds,
+        "solver": solution.solver,
+        "players": graph.n_players,
+        **{name: by_name(pairs, names) for name, pairs in links.items() if pairs},
+        **sizes,
+    }
+
+
+class _ProgressLine:
+    """Value, bound, gap and seconds: one line that changes, on a terminal only.
+
+    With --verbose it is a line for every change, wherever stderr goes, and what the solver counted.
+    """
+
+    def __init__(self, quiet: bool, verbose: bool) -> None:
+        self._console = stderr()
+        self._verbose = verbose
+        self._shown = self._console.is_terminal and not quiet and not verbose
+        self._status: Any = None
+        self._last = ""
+
+    def __enter__(self) -> _ProgressLine:
+        if self._shown:
+            self._status = self._console.status(
+                "solving … (the first time on a machine, kernels are compiled: half a minute)"
+            )
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Show where the solver is."""
+        if self._status is None and not self._verbose:
+            return
+        from solvers.solution import relative_gap
+
+        gap = relative_gap(progress.value, progress.bound)
+        news = f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
+        if self._status is not None:
+            self._status.update(f"{news}  {progress.seconds:.1f} s")
+        elif news != self._last:
+            self._say(f"{news}  {progress.seconds:.3f} s")
+            self._last = news
+
+    def end(self, solution: Solution) -> None:
+        """With --verbose, say who solved it and what was counted on the way."""
+        if self._verbose:
+            counted = "  ".join(f"{name} {figure}" for name, figure in solution.stats.items())
+            self._say(f"{solution.solver}  {solution.seconds:.3f} s  {counted}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, markup=False)
+
+
+def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, int]) -> None:
+    from rich.table import Table
+
+    console = stdout()
+    table = Table("", "coalition", "players", "synergy inside", box=None, pad_edge=False)
+    table.columns[2].justify = table.columns[3].justify = "right"
+    inside = _inside(graph, solution)
+    for number, block in enumerate(solution.structure, 1):
+        names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+        more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
+        table.add_row(
+            str(number), visible(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+        )
+        if number == MOST_ROWS < len(solution.structure):
+            table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
+            break
+    console.print(table)
+    among = structures_in_words(graph.labels, solution.must_link, solution.cannot_link, **sizes)
+    if solution.optimal:
+        verdict = (
+            "optimal: no structure is worth more" if among is None else f"optimal among {among}"
+        )
+    else:
+        limit = "" if among is None else f" among {among}"
+        verdict = (
+            f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
+        )
+    console.print(
+        f"\nvalue {solution.value:.10g}   {visible(verdict)}",
+        soft_wrap=among is not None,  # a statement about names stays in one line
+    )
+    console.print(f"{solution.solver}, {solution.seconds:.3f} s")
+    if "model" in solution.stats:  # somebody else answered, or nobody had the time
+        console.print(f"model: {solution.stats['model']}")
+
+
+MOST_NAMES = 40
+MOST_ROWS = 100
+"""What is printed of a large structure; --json and --output have all of it."""
+
+
+def _inside(graph: SynergyGraph, solution: Solution) -> list[float]:
+    """Return what each coalition is worth."""
+    import numpy as np
+
+    labels = solution.structure.labels
+    i, j, weight = graph.edges
+    together = labels[i] == labels[j]
+    worth = np.zeros(len(solution.structure))
+    np.add.at(worth, labels[i[together]], weight[together])
+    return list(map(float, worth))
+
+
+COMMANDS = {"solve": solve_command}

@@ -1,0 +1,110 @@
+"""`coalitions stability`: who would leave a coalition structure, and whereto."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.games._game_file import read_game
+from cli.games._solution_file import read_structure
+from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
+from cli.terminal.text import visible
+from coalitions.errors import BudgetError
+
+if TYPE_CHECKING:
+    from coalitions.structures.stability import Deviation
+
+
+def stability_command(
+    graph: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
+            " 2^n values of a game; - with --format."
+        ),
+    ],
+    structure: Annotated[
+        Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
+    ],
+    notion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="nash, individual, contractual-nash, contractual-individual, core, strict-core or"
+            " transferable-core; may be repeated. Default: all."
+        ),
+    ] = None,
+    symmetrise: Symmetrise = None,
+    file_format: Format = None,
+    json_output: Json = False,
+) -> None:
+    """Tell whether a coalition structure is stable, and which move breaks it if not.
+
+    Example: coalitions stability examples/data/three_domains.csv solution.json
+    """
+    from coalitions.structures.stability import NOTIONS, find_deviation
+    from coalitions.values.owen import payoffs
+
+    game = read_game(graph, file_format=file_format, symmetrise=symmetrise)
+    blocks = read_structure(structure, game)
+    wanted = notion or NOTIONS.names()
+    for name in wanted:
+        NOTIONS[name]  # a misspelt name is told before any search starts
+    findings: dict[str, Any] = {}
+    for name in wanted:
+        try:
+            findings[name] = _finding(find_deviation(game, blocks, name), game.labels)
+        except BudgetError as error:
+            findings[name] = {"stable": None, "deviation": None, "reason": str(error)}
+    shares = payoffs(game, blocks)
+    document = {
+        "coalitions": [[game.labels[player] for player in block] for block in blocks],
+        "payoffs": {name: float(x) for name, x in zip(game.labels, shares, strict=True)},
+        "notions": findings,
+    }
+    if json_output:
+        print_json(document)
+    else:
+        _print(document)
+
+
+def _finding(deviation: Deviation | None, labels: tuple[str, ...]) -> dict[str, Any]:
+    if deviation is None:
+        return {"stable": True, "deviation": None}
+    return {
+        "stable": False,
+        "deviation": {
+            "movers": [labels[player] for player in deviation.movers],
+            "coalition": [labels[player] for player in deviation.coalition],
+            "before": list(deviation.before),
+            "after": list(deviation.after),
+        },
+    }
+
+
+def _print(document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("notion", "stable", "deviation", box=None, pad_edge=False)
+    for name, finding in document["notions"].items():
+        word = {True: "yes", False: "no", None: "unknown"}[finding["stable"]]
+        table.add_row(name, word, visible(_sentence(finding)))
+    stdout().print(table)
+
+
+def _sentence(finding: dict[str, Any]) -> str:
+    move = finding["deviation"]
+    if move is None:
+        return str(finding.get("reason", ""))
+    movers, coalition = move["movers"], move["coalition"]
+    before, after = sum(move["before"]), sum(move["after"])
+    gain = f"{before:.6g} → {after:.6g}"
+    if movers == coalition:
+        verb = "leaves alone" if len(movers) == 1 else "form a coalition"
+        return f"{', '.join(movers)} {verb}: {gain}"
+    others = [name for name in coalition if name not in movers]
+    return f"{movers[0]} joins {', '.join(others)}: {gain}"
+
+
+COMMANDS = {"stability": stability_command}

@@ -1,0 +1,335 @@
+"""`coalitions value`: solution concepts other than the Shapley value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from cli.games._game_file import read_game
+from cli.games._solution_file import read_structure
+from cli.terminal.output import Format, Json, Seed, Symmetrise, print_json, stdout
+from cli.terminal.text import visible
+from coalitions.errors import InvalidInputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from cli.games._game_file import FileGame
+    from coalitions.sampling.estimator import Estimate
+    from coalitions.structure import CoalitionStructure
+
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, as far as some concept may want to know."""
+
+    game: FileGame
+    method: str
+    budget: int | None
+    seed: int
+    alpha: float
+    beta: float
+    structure: Path | None
+    links: Path | None
+
+
+def value_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
+            " 2^n values of a game; - with --format."
+        ),
+    ],
+    concept: Annotated[
+        str,
+        typer.Option(
+            help="banzhaf, beta-shapley, nucleolus, prenucleolus, least-core, core, owen,"
+            " payoffs, myerson, shapley-interaction or banzhaf-interaction."
+        ),
+    ] = "banzhaf",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, exact, or sampled: msr or star (banzhaf), star (beta-shapley), chains"
+            " (shapley-interaction), msr or regression (banzhaf-interaction)."
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Most coalitions to evaluate, where a concept can sample.")
+    ] = None,
+    seed: Seed = 0,
+    alpha: Annotated[
+        float | None, typer.Option(help="Of beta-shapley (1); large: small coalitions.")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="Of beta-shapley (1); large: large coalitions.")
+    ] = None,
+    structure: Annotated[
+        Path | None,
+        typer.Option(help='Of owen and payoffs: JSON with "coalitions", as solve --output writes.'),
+    ] = None,
+    links: Annotated[
+        Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
+    ] = None,
+    symmetrise: Symmetrise = None,
+    file_format: Format = None,
+    json_output: Json = False,
+) -> None:
+    """Share the value of a game, or a synergy graph, by any concept but the Shapley value.
+
+    Example: coalitions value examples/data/three_domains.csv --concept nucleolus
+    """
+    if concept not in CONCEPTS:
+        import difflib
+
+        close = difflib.get_close_matches(concept, CONCEPTS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UnknownNameError(
+            f"there is no concept named {concept!r}; {hint}there are: {', '.join(CONCEPTS)}"
+        )
+    answer, takes = CONCEPTS[concept]
+    given: dict[str, object] = {"method": method, "budget": budget, "alpha": alpha, "beta": beta}
+    given |= {"structure": structure, "links": links}
+    for option, setting in given.items():
+        if setting is not None and option not in takes:
+            raise InvalidInputError(f"{concept} does not take --{option}")
+    game = read_game(file, file_format=file_format, symmetrise=symmetrise)
+    question = Question(
+        game,
+        method or "auto",
+        budget,
+        seed,
+        1.0 if alpha is None else alpha,
+        1.0 if beta is None else beta,
+        structure,
+        links,
+    )
+    document = {"concept": concept, **answer(question)}
+    if json_output:
+        print_json(document)
+    else:
+        _print(document)
+
+
+def _named(game: FileGame, numbers: Iterable[float]) -> dict[str, float]:
+    return {label: float(x) for label, x in zip(game.labels, numbers, strict=True)}
+
+
+def _names(game: FileGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
+    return [[game.labels[player] for player in coalition] for coalition in coalitions]
+
+
+def _estimate(game: FileGame, estimate: Estimate) -> Document:
+    return {
+        "values": _named(game, estimate.values),
+        "stderr": _named(game, estimate.stderr),
+        "evaluations": estimate.evaluations,
+        "method": estimate.method,
+    }
+
+
+def _banzhaf(asked: Question) -> Document:
+    from coalitions.values.semivalues import banzhaf
+
+    found = banzhaf(asked.game, method=asked.method, budget=asked.budget, seed=asked.seed)
+    return _estimate(asked.game, found)
+
+
+def _beta_shapley(asked: Question) -> Document:
+    from coalitions.values.semivalues import beta_shapley
+
+    found = beta_shapley(
+        asked.game,
+        asked.alpha,
+        asked.beta,
+        method=asked.method,
+        budget=asked.budget,
+        seed=asked.seed,
+    )
+    return {"alpha": asked.alpha, "beta": asked.beta, **_estimate(asked.game, found)}
+
+
+def _nucleolus(asked: Question) -> Document:
+    return _nucleolus_in(asked, "imputations")
+
+
+def _prenucleolus(asked: Question) -> Document:
+    return _nucleolus_in(asked, "preimputations")
+
+
+def _nucleolus_in(asked: Question, domain: Any) -> Document:  # noqa: ANN401 (one of two words)
+    from coalitions.values.nucleolus import nucleolus, verify_nucleolus
+
+    found = nucleolus(asked.game, domain=domain)
+    return {
+        "values": _named(asked.game, found.payoff),
+        "verified": verify_nucleolus(asked.game, found).holds,
+        "stages": [
+            {
+                "excess": stage.excess,
+                "coalitions": _names(asked.game, stage.coalitions),
+                "weights": list(stage.weights),
+                "at_own_worth": [asked.game.labels[player] for player in stage.floor_players],
+                "own_worth_weights": list(stage.floor_weights),
+            }
+            for stage in found.stages
+        ],
+    }
+
+
+def _least_core(asked: Question) -> Document:
+    from coalitions.values.core import TOLERANCE, least_core, scale_of, zero_normalised_table
+
+    found = least_core(asked.game)
+    slack = TOLERANCE * scale_of(zero_normalised_table(asked.game))
+    return {
+        "values": _named(asked.game, found.payoff),
+        "epsilon": found.epsilon,
+        "core_is_empty": found.epsilon > slack,
+        "coalitions": _names(asked.game, found.coalitions),
+        "weights": found.weights.tolist(),
+    }
+
+
+def _core(asked: Question) -> Document:
+    from coalitions.values.core import core_point
+
+    return {"values": _named(asked.game, core_point(asked.game))}
+
+
+def _owen(asked: Question) -> Document:
+    from coalitions.values.owen import owen_value
+
+    structure = _structure(asked)
+    return {
+        "values": _named(asked.game, owen_value(asked.game, structure)),
+        "coalitions": _names(asked.game, structure),
+    }
+
+
+def _payoffs(asked: Question) -> Document:
+    from coalitions.values.owen import payoffs
+
+    structure = _structure(asked)
+    return {
+        "values": _named(asked.game, payoffs(asked.game, structure)),
+        "coalitions": _names(asked.game, structure),
+    }
+
+
+def _structure(asked: Question) -> CoalitionStructure:
+    if asked.structure is None:
+        raise InvalidInputError("this concept needs --structure FILE with the coalitions")
+    return read_structure(asked.structure, asked.game)
+
+
+def _myerson(asked: Question) -> Document:
+    from coalitions.graph import SynergyGraph
+    from coalitions.values.myerson import myerson_value
+
+    if asked.links is None:
+        raise InvalidInputError("myerson needs --links FILE with the graph of who talks to whom")
+    links = SynergyGraph.read(asked.links)
+    if sorted(links.labels) != sorted(asked.game.labels):
+        raise InvalidInputError(f"{asked.links}: does not have the players of the game")
+    place = {label: player for player, label in enumerate(asked.game.labels)}
+    i, j, _ = links.edges
+    pairs = [
+        (place[links.labels[a]], place[links.labels[b]])
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+    return {"values": _named(asked.game, myerson_value(asked.game, pairs))}
+
+
+def _shapley_interaction(asked: Question) -> Document:
+    return _interaction(asked, "shapley")
+
+
+def _banzhaf_interaction(asked: Question) -> Document:
+    return _interaction(asked, "banzhaf")
+
+
+def _interaction(asked: Question, index: Any) -> Document:  # noqa: ANN401 (one of two words)
+    from coalitions.values.interactions import pairwise_interactions
+
+    found = pairwise_interactions(
+        asked.game, index, method=asked.method, budget=asked.budget, seed=asked.seed
+    )
+    n = asked.game.n_players
+    labels = asked.game.labels
+    return {
+        "pairs": [
+            {
+                "players": [labels[i], labels[j]],
+                "value": float(found.values[i, j]),
+                "stderr": float(found.stderr[i, j]),
+            }
+            for i in range(n)
+            for j in range(i + 1, n)
+        ],
+        "evaluations": found.evaluations,
+        "method": found.method,
+    }
+
+
+SAMPLING = frozenset({"method", "budget"})
+
+CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
+    "banzhaf": (_banzhaf, SAMPLING),
+    "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
+    "nucleolus": (_nucleolus, frozenset()),
+    "prenucleolus": (_prenucleolus, frozenset()),
+    "least-core": (_least_core, frozenset()),
+    "core": (_core, frozenset()),
+    "owen": (_owen, frozenset({"structure"})),
+    "payoffs": (_payoffs, frozenset({"structure"})),
+    "myerson": (_myerson, frozenset({"links"})),
+    "shapley-interaction": (_shapley_interaction, SAMPLING),
+    "banzhaf-interaction": (_banzhaf_interaction, SAMPLING),
+}
+"""Each concept and the options it takes; any other that is given is a mistake, not ignored."""
+
+
+def _print(document: Document) -> None:
+    from rich.table import Table
+
+    console = stdout()
+    errors = document.get("stderr", {})
+    if "pairs" in document:
+        table = Table("players", "interaction", "± standard error", box=None, pad_edge=False)
+        for pair in document["pairs"]:
+            name = visible(" – ".join(pair["players"]))
+            table.add_row(name, f"{pair['value']:.6g}", f"{pair['stderr']:.2g}")
+    else:
+        table = Table("player", document["concept"], box=None, pad_edge=False)
+        if errors:
+            table.add_column("± standard error")
+        for name, number in document["values"].items():
+            error = (f"{errors[name]:.2g}",) if errors else ()
+            table.add_row(visible(name), f"{number:.6g}", *error)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    console.print(table)
+    for line in _remarks(document):
+        console.print(line)
+
+
+def _remarks(document: Document) -> list[str]:
+    """Return what there is to say below the table."""
+    if "epsilon" in document:
+        empty = "empty" if document["core_is_empty"] else "not empty"
+        return [f"\nleast core at ε = {document['epsilon']:.6g}: the core is {empty}"]
+    if "verified" in document:
+        word = "verified" if document["verified"] else "NOT verified"
+        return [f"\n{word} in {len(document['stages'])} stages"]
+    if "method" in document:
+        return [f"\n{document['method']}, {document['evaluations']} evaluations"]
+    return []
+
+
+COMMANDS = {"value": value_command}

@@ -1,0 +1,162 @@
+"""`coalitions verify`: check a solution, and the proof of its bound, without any solver."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.games._demands import Pairs, by_name, pairs_of, structures_in_words
+from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
+from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from coalitions.graph import SynergyGraph
+    from coalitions.structure import CoalitionStructure
+    from solvers.proofs.verification import Verification
+
+
+def verify_command(
+    graph_file: Annotated[str, typer.Argument(metavar="GRAPH", help="The synergy graph.")],
+    solution_file: Annotated[
+        Path, typer.Argument(metavar="SOLUTION", help="JSON that solve --output wrote.")
+    ],
+    certificate: Annotated[
+        Path | None, typer.Option(help="Proof that solve --certificate wrote.")
+    ] = None,
+    must_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that had to be together; may be repeated."),
+    ] = None,
+    cannot_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that had to be apart; may be repeated."),
+    ] = None,
+    symmetrise: Symmetrise = None,
+    file_format: Format = None,
+    json_output: Json = False,
+) -> None:
+    """Check the partition, the value and, with a certificate, the bound of a solution.
+
+    Demands are those the solution's file records; flags that demand something else are refused.
+
+    Example: coalitions verify graph.csv solution.json --certificate proof.json
+    """
+    from coalitions.graph import SynergyGraph
+    from solvers.proofs.certificate import Certificate
+    from solvers.proofs.verification import verify
+
+    graph = SynergyGraph.read(graph_file, format=file_format, symmetrise=symmetrise)
+    document = read_document(solution_file)
+    structure = structure_of(document, graph, solution_file)
+    flags: dict[str, Pairs] = {
+        "must_link": pairs_of(must_link, graph.labels, "--must-link"),
+        "cannot_link": pairs_of(cannot_link, graph.labels, "--cannot-link"),
+    }
+    demands = _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
+    _check_sizes(structure, sizes_of(document, solution_file), solution_file)
+    proof = None if certificate is None else Certificate.read(certificate)
+    checked = verify(graph, structure, proof, **demands)
+    _compare(document, "value", checked.value, checked.positive_weight, solution_file)
+    if checked.bound is not None:
+        _compare(document, "bound", checked.bound, checked.positive_weight, solution_file)
+    statement = _statement(checked, graph)
+    if json_output:
+        print_json(
+            {
+                "partition": True,
+                "value": checked.value,
+                "bound": checked.bound,
+                "bound_checked": checked.bound is not None,
+                "optimal": checked.optimal,
+                "must_link": by_name(checked.must_link, graph.labels),
+                "cannot_link": by_name(checked.cannot_link, graph.labels),
+                "statement": statement,
+            }
+        )
+        return
+    from rich.markup import escape
+
+    console = stdout()
+    console.print(f"partition   {structure.n_players} players in {len(structure)} coalitions, ok")
+    console.print(f"value       {checked.value:.10g}, ok")
+    if checked.bound is None:
+        console.print("bound       bound not checked: give the proof with --certificate")
+        return
+    console.print(
+        f"bound       {checked.bound:.10g}, ok: {escape(statement or '')}",
+        soft_wrap=bool(checked.must_link or checked.cannot_link),  # names stay in one line
+    )
+
+
+def _demands(
+    recorded: dict[str, Pairs], flags: dict[str, Pairs], graph: SynergyGraph, path: Path
+) -> dict[str, Pairs]:
+    """Return the demands of the file, or of the flags if it has none; they must not differ."""
+    from solvers.proofs._demands import Links
+
+    if not any(flags.values()):
+        return recorded
+    if any(recorded.values()):
+        n, names = graph.n_players, graph.labels
+        own, asked = (
+            Links.of(n, links["must_link"], links["cannot_link"]) for links in (recorded, flags)
+        )
+        extra, missing = own.beyond(asked, names), asked.beyond(own, names)
+        if extra is not None:
+            raise InvalidInputError(
+                f"{path}: was made to keep {extra}, which the flags do not demand; repeat all"
+                " demands, or none"
+            )
+        if missing is not None:
+            raise InvalidInputError(f"{path}: was not made to keep {missing}, as the flags demand")
+    return flags
+
+
+def _check_sizes(structure: CoalitionStructure, sizes: dict[str, int], path: Path) -> None:
+    """Refuse a structure that has not the sizes its file says were demanded."""
+    players = [len(block) for block in structure]
+    if "n_groups" in sizes and len(players) != sizes["n_groups"]:
+        raise InvalidInputError(
+            f'{path}: has {len(players)} coalitions, but "n_groups" says {sizes["n_groups"]}'
+        )
+    for name, outlier in (("min_size", min(players)), ("max_size", max(players))):
+        limit = sizes.get(name, outlier)
+        if outlier < limit if name == "min_size" else outlier > limit:
+            raise InvalidInputError(
+                f'{path}: has a coalition of {outlier} players, but "{name}" says {limit}'
+            )
+
+
+def _statement(checked: Verification, graph: SynergyGraph) -> str | None:
+    """Return what was proven, in words; None if no bound was checked."""
+    if checked.bound is None:
+        return None
+    among = structures_in_words(graph.labels, checked.must_link, checked.cannot_link)
+    if among is None:
+        return "the structure is optimal" if checked.optimal else "not closed: a gap remains"
+    return f"optimal among {among}" if checked.optimal else f"a gap remains among {among}"
+
+
+def _compare(
+    document: dict[str, Any], key: str, found: float, positive_weight: float, path: Path
+) -> None:
+    """Refuse a solution that claims another value, or a smaller bound, than was found."""
+    from solvers.optimality import OPTIMALITY_TOLERANCE
+
+    claimed = number_of(document, key, path)
+    if claimed is None:
+        return
+    # The one scale on which value and bound are compared, and a rounding of the floats themselves.
+    tolerance = OPTIMALITY_TOLERANCE * positive_weight + 2 * math.ulp(found)
+    wrong = abs(claimed - found) > tolerance if key == "value" else claimed < found - tolerance
+    if wrong:
+        raise InvalidInputError(
+            f"{path}: claims the {key} {claimed:.17g}, but {found:.17g} is what the graph gives"
+        )
+
+
+COMMANDS = {"verify": verify_command}

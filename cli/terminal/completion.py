@@ -1,0 +1,72 @@
+"""The names there are, for the shell to complete: read from the source, nothing is imported."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import typer
+
+_PLACES = {
+    "algorithms": ("ALGORITHMS", "learners.algorithms"),
+    "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
+    "datasets": ("DATASETS", "learners.data.sources"),
+    "models": ("MODELS", "learners.models"),
+    "solvers": ("SOLVERS", "solvers"),
+    "estimators": ("ESTIMATORS", "coalitions.estimators"),
+}
+"""Registries, and where their entries stand; nobody knows those of plugins before the import."""
+
+
+def registered(kind: str) -> list[str]:
+    """Return the registered names of a kind, in alphabetical order.
+
+    Examples
+    --------
+    >>> registered("aggregations")[:3]
+    ['geometric-median', 'krum', 'mean']
+    """
+    registry, place = _PLACES[kind]
+    pattern = re.compile(rf"^@{registry}\.register\(\s*\"([^\"]+)\"", re.MULTILINE)
+    return sorted(
+        {
+            name
+            for file in _files(place)
+            for name in pattern.findall(file.read_text(encoding="utf-8"))
+        }
+    )
+
+
+def completion(kind: str, *, several: bool = False) -> Callable[[str], list[str]]:
+    """Return what completes a name of a kind for the shell, or the last of several, with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        extra = ["auto"] if kind in ("models", "solvers", "estimators") else []
+        names = [name for name in extra + registered(kind) if name.startswith(last)]
+        return [f"{before}{comma}{name}" for name in names]
+
+    return complete
+
+
+def complete_option(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the options that --set can give the algorithm that was typed before it."""
+    algorithm = context.params.get("algorithm") or "fedavg"
+    for file in _files("learners.algorithms"):
+        text = file.read_text(encoding="utf-8")
+        if f'@ALGORITHMS.register("{algorithm}")' in text:
+            names = re.findall(r"^    (\w+): [^=\n]+ = option\(", text, re.MULTILINE)
+            return [f"{name}=" for name in names if name.startswith(incomplete)]
+    return []
+
+
+def _files(place: str) -> Iterator[Path]:
+    spec = importlib.util.find_spec(place)
+    assert spec is not None
+    if spec.submodule_search_locations is None:
+        assert spec.origin is not None
+        yield Path(spec.origin)
+    for folder in spec.submodule_search_locations or ():
+        yield from Path(folder).rglob("*.py")

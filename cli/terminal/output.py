@@ -1,0 +1,108 @@
+"""What commands share: options of the same meaning, JSON on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.terminal.text import json_visible, visible_lines
+from coalitions.errors import InvalidInputError, shown
+from coalitions.plugins import import_plugins
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say what happens, line by line, on stderr.")
+]
+Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the file, for standard input (`-`).")
+]
+Symmetrise = Annotated[
+    str | None,
+    typer.Option(help="Make an asymmetric matrix symmetric: mean, min or max of the two."),
+]
+
+
+def _import_plugins(modules: list[str] | None) -> list[str]:
+    """Import the user's modules; only a user who names one has the working folder searched."""
+    if modules:
+        import_plugins(modules, beside=Path.cwd())
+    return modules or []
+
+
+Plugin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        callback=_import_plugins,
+        is_eager=True,
+        metavar="MODULE",
+        help="Import a module of yours that registers solvers, algorithms, data sets …",
+    ),
+]
+
+
+def loudness(quiet: bool, verbose: bool) -> None:
+    """Refuse to be quiet and verbose at once."""
+    if quiet and verbose:
+        raise InvalidInputError("--quiet and --verbose contradict each other: give one")
+
+
+def stdout() -> Console:
+    """Return the console for results."""
+    return _literal_console(stderr=False)
+
+
+def stderr() -> Console:
+    """Return the console for messages and progress."""
+    return _literal_console(stderr=True)
+
+
+def _literal_console(*, stderr: bool) -> Console:
+    """Return a console that shows every string as it is: no mark-up, no emoji, no escapes."""
+    from rich.console import Console
+
+    class Literal(Console):
+        def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (rich's own)
+            return super().render_str(visible_lines(text), **options)
+
+    return Literal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
+    """Print a document as JSON; numbers that JSON cannot hold are a defect, not a document."""
+    typer.echo(_json(document))
+
+
+def write_json(path: Path, document: Any) -> None:  # noqa: ANN401 (any JSON value)
+    """Write a document to a file that appears only when it is complete."""
+    from coalitions.files.graphs import atomic_write
+
+    with atomic_write(path) as file:
+        file.write(f"{_json(document)}\n".encode())
+
+
+def _json(document: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return json_visible(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:
+    """Return the numbers of the named players."""
+    place = {label: number for number, label in enumerate(labels)}
+    unknown = next((name for name in names if name not in place), None)
+    if unknown is not None:
+        import difflib
+
+        close = difflib.get_close_matches(unknown, labels, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InvalidInputError(f"{option}: there is no player {shown(unknown)}{hint}")
+    return [place[name] for name in names]

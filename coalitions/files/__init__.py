@@ -1,0 +1,1 @@
+"""Files of users and of our own: read with care, written whole."""

@@ -1,0 +1,125 @@
+"""Evaluator: a game with a budget, a memory and a progress report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
+from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, kernel_of
+from coalitions.games.wrappers import CachedGame, evaluate
+
+Progress = Callable[[int, int], None]
+"""Called with the evaluations made and the budget."""
+
+
+class Evaluator:
+    """What an estimator sees of a game.
+
+    It never evaluates a coalition twice, refuses to exceed the budget, splits calls that are
+    larger than the game wants, and reports progress.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    budget
+        Most distinct coalitions that may be evaluated.
+    batch_size
+        Most rows of one call to the game; None for no limit.
+    progress
+        Called after each call to the game.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        budget: int,
+        *,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.game = game
+        self.budget = budget
+        self._batch_size = batch_size
+        self._progress = progress
+        self._memory = CachedGame(_Split(self), limit=budget)
+
+    def within(self, budget: int) -> Evaluator:
+        """Return an evaluator with a smaller budget that shares what is known already."""
+        part = Evaluator(self.game, budget)
+        part._memory = CachedGame(self._memory, limit=budget)
+        return part
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return int(self.game.n_players)
+
+    @property
+    def evaluations(self) -> int:
+        """Number of distinct coalitions evaluated so far."""
+        return self._memory.evaluations
+
+    @property
+    def left(self) -> int:
+        """Number of evaluations left in the budget."""
+        return self.budget - self.evaluations
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The game as compiled code, if it offers that."""
+        return kernel_of(self.game)
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The values of the empty and of the grand coalition."""
+        empty, grand = self(np.repeat([[False], [True]], self.n_players, axis=1))
+        return float(empty), float(grand)
+
+    def __call__(self, coalitions: BoolMatrix) -> FloatVector:
+        """Return the values of the coalitions [m, n], one for each row."""
+        return self._memory(coalitions)
+
+    def unseen(self, coalitions: BoolMatrix) -> int:
+        """Return how many distinct coalitions among these would cost an evaluation."""
+        return self._memory.unseen(coalitions)
+
+    def table(self) -> FloatVector:
+        """Return all 2^n values; they are not remembered one by one."""
+        n = self.n_players
+        size = 1 << n
+        rows = min(ROWS_PER_CALL, self._batch_size or ROWS_PER_CALL)
+        values = np.empty(size)
+        for start in range(0, size, rows):
+            masks = np.arange(start, min(size, start + rows))
+            values[masks] = evaluate(self.game, coalitions_of_masks(masks, n))
+            if self._progress is not None:
+                self._progress(int(masks[-1]) + 1, size)
+        return values
+
+
+class _Split:
+    """The game in calls of at most the evaluator's batch size, with a report after each."""
+
+    def __init__(self, owner: Evaluator) -> None:
+        self._owner = owner
+        self._done = 0
+
+    @property
+    def n_players(self) -> int:
+        return self._owner.n_players
+
+    def __call__(self, rows: BoolMatrix) -> FloatVector:
+        owner = self._owner
+        size = owner._batch_size or max(1, len(rows))
+        values = np.empty(len(rows))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            values[start : start + size] = evaluate(owner.game, part)
+            self._done += len(part)
+            if owner._progress is not None:
+                owner._progress(self._done, owner.budget)
+        return values

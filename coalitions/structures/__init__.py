@@ -1,0 +1,1 @@
+"""Partitions of players: list them, compare them, ask whether they are stable."""

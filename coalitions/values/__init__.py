@@ -1,0 +1,1 @@
+"""Solution concepts: what each player, pair or coalition of a game deserves."""

@@ -1,0 +1,203 @@
+"""The core and the least core: shares that leave no coalition better off on its own.
+
+All concepts here see the zero-normalised game v(S) − v(∅); it is the game itself
+if the empty coalition is worth nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coalitions.checks import one_number_each
+from coalitions.enumeration import value_table
+from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions.game import FloatVector, Game, players_of
+from coalitions.subset_sums import member_sums
+from coalitions.values._excess_program import first_rows, minimise_excess
+
+TOLERANCE = 1e-9
+"""What counts as equal, relative to the largest value of the game."""
+
+MOST_PLAYERS = 24
+"""Games of more players are refused: a table of theirs and its copies would fill the memory."""
+
+
+@dataclass(frozen=True)
+class CoreMembership:
+    """Whether shares are in the core, and if not, who objects.
+
+    Attributes
+    ----------
+    member
+        Whether the shares add up to the grand coalition's value and no coalition objects.
+    blocking
+        The coalition that loses most, or None if no coalition loses.
+    excess
+        What the worst-off proper coalition would gain on its own, max v(S) − x(S);
+        negative if every coalition gets more than it is worth. 0 for a single player.
+    surplus
+        v(N) − x(N): what the shares leave (positive) or overspend (negative).
+    """
+
+    member: bool
+    blocking: tuple[int, ...] | None
+    excess: float
+    surplus: float
+
+
+@dataclass(frozen=True)
+class LeastCore:
+    """A point of the least core with the proof that no smaller ε exists.
+
+    Attributes
+    ----------
+    epsilon
+        The least ε for which x(S) ≥ v(S) − ε is possible for all proper coalitions;
+        the core is empty exactly if it is positive. 0 for a single player.
+    payoff
+        One point that attains it [n].
+    coalitions, weights
+        A balanced collection: with these weights every player is covered once, so the weighted
+        sum of x(S) ≥ v(S) − ε bounds ε from below by `epsilon`.
+    """
+
+    epsilon: float
+    payoff: FloatVector
+    coalitions: tuple[tuple[int, ...], ...]
+    weights: FloatVector
+
+
+def zero_normalised_table(game: Game) -> FloatVector:
+    """Return v(S) − v(∅) for all coalitions [2^n]."""
+    if players_of(game) > MOST_PLAYERS:
+        raise InvalidInputError(
+            f"the core and the nucleolus look at all 2^n coalitions; {game.n_players} players are"
+            f" too many, {MOST_PLAYERS} are the most"
+        )
+    table = value_table(game)
+    if not np.isfinite(table).all():
+        raise InvalidInputError("the game has values that are not finite numbers")
+    normalised: FloatVector = table - table[0]
+    return normalised
+
+
+def scale_of(table: FloatVector) -> float:
+    """Return the unit in which tolerances are meant: the largest |v(S)|, or 1 if all are 0."""
+    return float(np.abs(table).max()) or 1.0
+
+
+def members(mask: int) -> tuple[int, ...]:
+    """Return the players of a coalition given by its bits."""
+    return tuple(player for player in range(int(mask).bit_length()) if mask >> player & 1)
+
+
+def core_membership(
+    game: Game, payoff: ArrayLike, *, tolerance: float = TOLERANCE
+) -> CoreMembership:
+    r"""Tell whether `payoff` is in the core, and which coalition blocks it if not.
+
+    .. math:: x(N) = v(N), \qquad x(S) \ge v(S) \quad \text{for all } S \subset N
+
+    Parameters
+    ----------
+    game
+        Any game of up to 24 players: all 2^n coalitions are looked at.
+    payoff
+        Share of each player [n].
+    tolerance
+        Slack, relative to the largest value of the game.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> glove = TableGame([0, 0, 0, 1, 0, 1, 0, 1])
+    >>> core_membership(glove, [1, 0, 0]).member
+    True
+    >>> core_membership(glove, [0.5, 0.5, 0]).blocking
+    (0, 2)
+    """
+    table = zero_normalised_table(game)
+    shares = one_number_each(payoff, game.n_players, "the payoff")
+    slack = tolerance * scale_of(table)
+    surplus = float(table[-1] - shares.sum())
+    if len(table) == 2:
+        return CoreMembership(abs(surplus) <= slack, None, 0.0, surplus)
+    excesses = table - member_sums(shares)
+    worst = int(excesses[1:-1].argmax()) + 1
+    excess = float(excesses[worst])
+    blocking = members(worst) if excess > slack else None
+    return CoreMembership(blocking is None and abs(surplus) <= slack, blocking, excess, surplus)
+
+
+def least_core(game: Game) -> LeastCore:
+    r"""Return the least core's ε, one of its points, and a balanced collection that proves ε.
+
+    .. math:: \min ε \quad\text{subject to}\quad x(N) = v(N),\;
+        x(S) \ge v(S) - ε \text{ for all } \emptyset \ne S \subset N
+
+    [Maschler1979]_. The program is solved on a few coalitions, and those that
+    its solution wrongs most join it until there are none.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> round(least_core(majority).epsilon, 6)
+    0.333333
+    """
+    table = zero_normalised_table(game)
+    n = game.n_players
+    if n == 1:
+        return LeastCore(0.0, table[1:].copy(), (), np.empty(0))
+    scale = scale_of(table)
+    free = np.ones(len(table), np.bool_)
+    free[[0, -1]] = False
+    optimum = minimise_excess(
+        table / scale,
+        free=free,
+        rows=first_rows(n),
+        equations=np.ones((1, n)),
+        totals=table[-1:] / scale,
+    )
+    # The multipliers cover every player equally often, the price of x(N) = v(N): scale it to 1.
+    cover = optimum.weights @ ((optimum.coalitions & 1) > 0)
+    weights = optimum.weights / cover
+    gain = weights @ table[optimum.coalitions] - table[-1]
+    return LeastCore(
+        float(gain / weights.sum()),
+        scale * optimum.payoff,
+        tuple(members(mask) for mask in optimum.coalitions.tolist()),
+        weights,
+    )
+
+
+def core_point(game: Game) -> FloatVector:
+    """Return shares in the core, the least core's; raise if the core is empty.
+
+    Raises
+    ------
+    InfeasibleError
+        If the core is empty; the message names the balanced coalitions that prove it, which cover
+        every player once by their weights and are worth more than everybody together.
+
+    Examples
+    --------
+    >>> from coalitions.games.table import TableGame
+    >>> core_point(TableGame([0, 0, 0, 1, 0, 1, 0, 1])).round(6) + 0.0
+    array([1., 0., 0.])
+    """
+    found = least_core(game)
+    if found.epsilon > TOLERANCE * scale_of(zero_normalised_table(game)):
+        names = getattr(game, "labels", range(game.n_players))
+        proof = ", ".join(
+            f"{weight:.4g} × {{{', '.join(str(names[player]) for player in coalition)}}}"
+            for coalition, weight in zip(found.coalitions, found.weights, strict=True)
+        )
+        raise InfeasibleError(
+            f"the core is empty: any shares leave some coalition {found.epsilon:.6g} short; proven"
+            f" by {proof}"
+        )
+    return found.payoff

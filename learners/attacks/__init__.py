@@ -1,0 +1,1 @@
+"""What a curious server could read off an update."""

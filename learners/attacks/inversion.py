@@ -1,0 +1,265 @@
+"""How much of a client's pictures an attacker recovers in the setting of a run.
+
+A client with one picture takes one step of SGD with the run's network, learning rate and initial
+model. What it uploads passes the gate that every upload passes, without noise and with it. The
+attacker has both models. Then the same for a real round: several pictures, the run's epochs.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import algorithm_of, build_algorithm
+from learners.attacks.feature import invert_features
+from learners.attacks.gradient import gradient_from_upload, inferred_label, invert, likeness
+from learners.client.client import Site, answer
+from learners.client.tasks import train
+from learners.data.clients import ClientData, FederatedData, Split
+from learners.models import build_model
+from learners.models.network import Network
+from learners.privacy.mechanism import Privacy, privacy_of
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
+from learners.runs.run import data_of, suited_model
+from learners.settings.config import RunConfig
+
+Method = Literal["auto", "features", "dlg", "cosine"]
+
+VALUE_RANGE = 2.0
+"""Pixels are from −1 to 1."""
+
+ROUND_PICTURES = 10
+"""Pictures of the client in the real round."""
+
+STEPS = {"features": 600, "dlg": 60, "cosine": 600}
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """One picture [C, H, W] and what was recovered of it, with PSNR in decibels and SSIM."""
+
+    original: Tensor
+    recovered: Tensor
+    noised: Tensor
+
+    @property
+    def likeness(self) -> tuple[float, float]:
+        """PSNR and SSIM of what was recovered without noise."""
+        return likeness(self.original, self.recovered, VALUE_RANGE)
+
+    @property
+    def noised_likeness(self) -> tuple[float, float]:
+        """The same under noise."""
+        return likeness(self.original, self.noised, VALUE_RANGE)
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """The pictures of an attack, how it was made, and what it found after a real round.
+
+    Attributes
+    ----------
+    pictures
+        One entry a picture.
+    method
+        The attack.
+    privacy
+        The noise of the third row.
+    round_psnr
+        For each picture of the real round, the PSNR of the most similar one that was found.
+    """
+
+    pictures: tuple[Attacked, ...]
+    method: str
+    privacy: Privacy
+    round_psnr: tuple[float, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        plain, noised = (
+            [each.likeness for each in self.pictures],
+            [each.noised_likeness for each in self.pictures],
+        )
+        return {
+            "method": self.method,
+            "noise": self.privacy.noise,
+            "clip": self.privacy.clip,
+            "mode": self.privacy.mode,
+            "psnr": [psnr for psnr, _ in plain],
+            "ssim": [ssim for _, ssim in plain],
+            "noised_psnr": [psnr for psnr, _ in noised],
+            "noised_ssim": [ssim for _, ssim in noised],
+            "median_psnr": statistics.median(psnr for psnr, _ in plain),
+            "median_noised_psnr": statistics.median(psnr for psnr, _ in noised),
+            "round_psnr": list(self.round_psnr),
+        }
+
+
+OnPicture = Callable[[int, Attacked], None]
+"""Called after each picture with its number."""
+
+
+def inversion_of(
+    config: RunConfig,
+    *,
+    client: int = 0,
+    pictures: int = 4,
+    method: Method = "auto",
+    steps: int | None = None,
+    privacy: Privacy | None = None,
+    on_picture: OnPicture | None = None,
+) -> Inversion:
+    """Return what an attacker recovers from uploads in the setting of a run.
+
+    Parameters
+    ----------
+    config
+        The run.
+    client
+        Whose training pictures to attack.
+    pictures
+        How many of them, the first ones; each is uploaded alone.
+    method
+        ``features`` (see `learners.attacks.feature`), ``dlg`` or ``cosine`` (see
+        `learners.attacks.gradient`); ``auto`` is ``features`` for networks with ReLUs or max-pools.
+    steps
+        Steps of the attack's optimiser; the attack's own default if None.
+    privacy
+        The noise to attack through; the run's own if it has some, else σ = 1 and clip 1 in update
+        mode.
+    on_picture
+        Called after each picture.
+    """
+    if config.optimizer != "sgd":
+        raise InvalidInputError(
+            f"the attack reads a gradient off a step of sgd, and the run's optimizer is"
+            f" {config.optimizer}"
+        )
+    data = data_of(config)
+    if not 0 <= client < config.clients:
+        raise InvalidInputError(
+            f"there is no client {client}; they are numbered 0 … {config.clients - 1}"
+        )
+    train_data = data.clients[client].train
+    if not 1 <= pictures <= len(train_data):
+        raise InvalidInputError(
+            f"client {client} has {len(train_data)} training pictures; {pictures} of them cannot"
+            " be attacked"
+        )
+    if config.model == "auto":
+        config = replace(config, model=suited_model(data.shape))
+    attacker = _Attacker(config, data, method, steps)
+    if privacy is None:
+        privacy = _noise_of(config, data, attacker.module)
+    found = []
+    for at in range(pictures):
+        one = Split(train_data.images[at : at + 1], train_data.labels[at : at + 1])
+        images = [
+            attacker.recovered(*attacker.upload(one, mechanism, epochs=1), n_pictures=1)[0]
+            for mechanism in (None, privacy)
+        ]
+        found.append(Attacked(one.images[0], *images))
+        if on_picture is not None:
+            on_picture(at, found[-1])
+    many = Split(train_data.images[:ROUND_PICTURES], train_data.labels[:ROUND_PICTURES])
+    received, sent = attacker.upload(many, None, epochs=config.local_epochs)
+    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.labels)
+    best = [
+        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses) for image in many.images
+    ]
+    return Inversion(tuple(found), attacker.method, privacy, tuple(best))
+
+
+class _Attacker:
+    """The two sides of an attack on a run's network."""
+
+    def __init__(
+        self, config: RunConfig, data: FederatedData, method: Method, steps: int | None
+    ) -> None:
+        self.config, self.data = config, data
+        self.module = self._network()
+        self.method: Literal["features", "dlg", "cosine"] = (
+            _suited_attack(self.module) if method == "auto" else method
+        )
+        self.steps = STEPS[self.method] if steps is None else steps
+
+    def upload(
+        self, split: Split, privacy: Privacy | None, *, epochs: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the model that a client with these pictures receives, and the one it sends."""
+        module = self._network()
+        client = ClientData(split, split, split, domain="", poisoned=False)
+        here = Site(
+            replace(self.config, clients=1, algorithm="fedavg", options={}, local_epochs=epochs),
+            build_algorithm("fedavg", {}),
+            Workspace(module, Layout.of(module), torch.device("cpu")),
+            FederatedData(self.data.name, (client,), self.data.n_classes, self.data.shape),
+            privacy,
+        )
+        given = answer(here, train, 0, 1, {"model": here.initial}, {})
+        assert given.reply is not None
+        return here.initial, given.reply["model"]
+
+    def recovered(
+        self, received: Tensor, sent: Tensor, *, n_pictures: int, labels: Tensor | None = None
+    ) -> Tensor:
+        """Return the pictures [n, C, H, W] that whoever has both models finds.
+
+        Several are sought with their labels known, by gradients: features are those of one picture.
+        """
+        layout = Layout.of(self.module)
+        gradient = gradient_from_upload(received, sent, self.config.lr, layout)
+        shape, seed = self.data.shape, self.config.seed
+        if self.method == "features" and n_pictures == 1:
+            return invert_features(
+                self.module, received, gradient, shape, steps=self.steps, seed=seed
+            ).images
+        if labels is None:
+            labels = torch.tensor([inferred_label(gradient, layout)])
+        return invert(
+            self.module,
+            received,
+            gradient,
+            shape,
+            labels,
+            method="cosine" if self.method == "features" else self.method,
+            steps=self.steps,
+            seed=seed,
+            bounds=(-1.0, 1.0),
+        ).images
+
+    def _network(self) -> nn.Module:
+        return build_model(
+            self.config.model,
+            shape=self.data.shape,
+            n_classes=self.data.n_classes,
+            seed=self.config.seed,
+        )
+
+
+def _suited_attack(module: nn.Module) -> Literal["features", "dlg"]:
+    has_corners = any(isinstance(part, (nn.ReLU, nn.MaxPool2d)) for part in module.modules())
+    return "features" if has_corners and isinstance(module, Network) else "dlg"
+
+
+def _noise_of(config: RunConfig, data: FederatedData, module: nn.Module) -> Privacy:
+    """Return the run's own noise; σ = 1 and clip 1 if it has none."""
+    if config.noise or config.epsilon is not None:
+        own = privacy_of(
+            config,
+            algorithm_of(config),
+            [len(each.train.labels) for each in data.clients],
+            has_batch_norm=any(
+                isinstance(part, nn.modules.batchnorm._NormBase) for part in module.modules()
+            ),
+        )
+        if own is not None:
+            return own
+    return Privacy("updates", 1.0, 1.0, config.delta)

@@ -1,0 +1,222 @@
+"""The client's half of the federation: its data, its memory, and the gate its answers pass."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from coalitions.errors import CoalitionError, NoSolutionError
+from learners.algorithm import Algorithm
+from learners.data.clients import FederatedData, Split
+from learners.forms import finite
+from learners.privacy.mechanism import Privacy, released
+from learners.rows.workspace import Workspace
+from learners.settings.config import RunConfig
+from learners.settings.seeding import stream
+from learners.task import Message, Task
+
+
+class LocalImages:
+    """A split of a client's data on the device, ready to take batches from.
+
+    Pictures are kept as [N, H, W, C] and handed out as [n, C, H, W] in that memory order
+    (channels last), which convolutions read faster than the usual one.
+    """
+
+    def __init__(self, split: Split, device: torch.device) -> None:
+        n, channels, height, width = split.images.shape
+        # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
+        # convolutions do not recognise as channels last.
+        self._pixels = torch.empty((n, height, width, channels), device=device)
+        self._pixels.copy_(split.images.permute(0, 2, 3, 1))
+        self.labels = split.labels.to(device)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def with_labels(self, labels: Tensor) -> LocalImages:
+        """Return the same pictures under other labels; the pixels are shared, not copied."""
+        same = copy.copy(self)
+        same.labels = labels
+        return same
+
+    def first(self, n: int) -> LocalImages:
+        """Return the first `n` pictures; they are shared, not copied."""
+        some = copy.copy(self)
+        some._pixels, some.labels = self._pixels[:n], self.labels[:n]
+        return some
+
+    def take(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the images and labels of some indices (int64, on the CPU)."""
+        at = chosen.to(self.labels.device)
+        pixels = self._pixels.index_select(0, at)
+        return pixels.permute(0, 3, 1, 2), self.labels.index_select(0, at)
+
+    def chunks(self, size: int) -> Iterable[tuple[Tensor, Tensor]]:
+        """Yield all images and labels in order, `size` at a time."""
+        for begin in range(0, len(self), size):
+            at = slice(begin, begin + size)
+            yield self._pixels[at].permute(0, 3, 1, 2), self.labels[at]
+
+
+@dataclass(frozen=True)
+class LocalData:
+    """What one client has, on the device."""
+
+    train: LocalImages
+    validation: LocalImages
+    test: LocalImages
+    domain: str
+    poisoned: bool
+
+
+class Site:
+    """What the clients of one process share: the network, the method, the settings.
+
+    Parameters
+    ----------
+    config
+        The run.
+    algorithm
+        The method; its client half is called from tasks.
+    workspace
+        The network to compute with.
+    data
+        Every client's data.
+    privacy
+        What is done to anything that leaves a client; None if nothing is.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        algorithm: Algorithm,
+        workspace: Workspace,
+        data: FederatedData,
+        privacy: Privacy | None = None,
+    ) -> None:
+        self.config = config
+        self.algorithm = algorithm
+        self.workspace = workspace
+        self.privacy = privacy
+        self.initial = workspace.saved()
+        self.n_classes = data.n_classes
+        device = workspace.device
+        self.data = tuple(
+            LocalData(
+                LocalImages(each.train, device),
+                LocalImages(each.validation, device),
+                LocalImages(each.test, device),
+                each.domain,
+                each.poisoned,
+            )
+            for each in data.clients
+        )
+
+    def with_data(self, data: tuple[LocalData, ...]) -> Site:
+        """Return the same with other data."""
+        other = copy.copy(self)
+        other.data = data
+        return other
+
+
+@dataclass
+class Client:
+    """One client at one moment: what a task sees.
+
+    Attributes
+    ----------
+    index, round
+        Which client, and in which round.
+    memory
+        What the client keeps from task to task: tensors, numpy arrays and plain values. It never
+        travels; it is part of a checkpoint.
+    watched
+        Whether the task is how the run is watched: then nothing of it counts as sent.
+    """
+
+    site: Site
+    index: int
+    round: int
+    memory: dict[str, Any] = field(default_factory=dict)
+    watched: bool = False
+
+    @property
+    def data(self) -> LocalData:
+        """The client's own data."""
+        return self.site.data[self.index]
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The method, for its client half."""
+        return self.site.algorithm
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self.site.config
+
+    @property
+    def workspace(self) -> Workspace:
+        """The network to compute with."""
+        return self.site.workspace
+
+    @property
+    def own_model(self) -> Tensor:
+        """The model in the client's memory; before the first, everyone's initial one."""
+        model: Tensor = self.memory.get("model", self.site.initial)
+        return model
+
+    def stream(self, purpose: str) -> torch.Generator:
+        """Return the random numbers of a purpose: the same for this client and round, always."""
+        return stream(self.config.seed, "client", self.index, self.round, purpose)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes out of the gate: a reply, and the memory to keep; or a reason why neither."""
+
+    reply: Message | None
+    memory: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+def answer(
+    site: Site, task: Task, client: int, round: int, message: Message, memory: Message
+) -> Answer:
+    """Return a client's answer to a message: the one gate through which anything leaves a client.
+
+    What a task did not declare, and what is not finite, does not leave. A client whose answer is
+    refused forgets what it learnt in the task: it stays at its last sound model. In a private run
+    noise is added here (see `learners.privacy.mechanism`), unless the run is only watched; an
+    answer that is not finite ends such a run, because a missing answer would not be covered by ε.
+    """
+    host = Client(site, client, round, dict(memory), task.watches)
+    reply = task.run(host, message)
+    undeclared = set(reply) - set(task.reply)
+    if undeclared:
+        raise CoalitionError(
+            f"task {task.name!r} replies with {sorted(undeclared)[0]!r}, which it did not declare"
+        )
+    for name, value in (*reply.items(), *host.memory.items()):
+        if not finite(value):
+            if site.privacy is not None and not task.watches:
+                raise NoSolutionError(
+                    f"round {round}: {name} of client {client} is not finite, and in a private run"
+                    " no answer can be dropped: who is missing would tell of its data; a smaller"
+                    " lr, or less noise, may keep training finite"
+                )
+            return Answer(None, reason=f"{name} is not finite")
+    if site.privacy is not None and not task.watches:
+        reply = released(site.privacy, task, host, message, reply)
+    changed = host.memory if _changed(host.memory, memory) else None
+    return Answer(reply, changed)
+
+
+def _changed(now: Message, before: Message) -> bool:
+    return now.keys() != before.keys() or any(now[key] is not before[key] for key in now)

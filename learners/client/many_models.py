@@ -1,0 +1,106 @@
+"""Many models on the same pictures: what they can share, they share.
+
+The first layer of every model sees the same input. Side by side, the first convolutions of a block
+of models are one convolution with many filters, and their pools one pool over many channels, which
+use the processor's vector units where LeNet-5's six filters leave them half empty. From there
+on each model goes its own way. The numbers are those of a pass for each model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from learners.client.client import LocalImages
+from learners.client.training import EVALUATION_CHUNK, Score, score_model
+from learners.models import Network
+from learners.rows.workspace import Workspace
+
+WIDE_CHANNELS = 24
+"""Filters to put side by side: LeNet-5 gained nothing from more, and memory grows with them."""
+
+WIDE_CHUNK = 20
+"""Pictures in a pass of the wide layer: what it writes before the pool stays in the cache."""
+
+
+def score_models(workspace: Workspace, rows: Tensor, data: LocalImages) -> list[Score]:
+    """Return how good each model [m, P] is on labelled images."""
+    stem = _stem(workspace.module)
+    if stem is None or len(rows) == 1:
+        return [score_model(workspace, row, data) for row in rows]
+    block = max(1, WIDE_CHANNELS // stem.convolution.out_channels)
+    scores: list[Score] = []
+    for some in torch.split(rows, block):
+        scores += _score_block(workspace, some, data, stem)
+    return scores
+
+
+@dataclass(frozen=True)
+class _Stem:
+    """A first convolution, what follows it channel by channel, and the rest of the network."""
+
+    name: str
+    convolution: nn.Conv2d
+    channelwise: nn.Sequential
+    rest: nn.Sequential
+
+
+def _stem(module: nn.Module) -> _Stem | None:
+    """Return the part of a network that models can share; None if there is none."""
+    if not isinstance(module, Network) or not isinstance(module.features, nn.Sequential):
+        return None
+    layers = list(module.features)
+    if not layers or not isinstance(layers[0], nn.Conv2d) or layers[0].groups != 1:
+        return None
+    if layers[0].padding_mode != "zeros":
+        return None
+    end = 1
+    while end < len(layers) and isinstance(layers[end], (nn.MaxPool2d, nn.AvgPool2d, nn.ReLU)):
+        end += 1
+    (first,) = (name for name, part in module.named_modules() if part is layers[0])
+    rest = nn.Sequential(*layers[end:], module.hidden, module.head)
+    return _Stem(first, layers[0], nn.Sequential(*layers[1:end]), rest)
+
+
+def _score_block(workspace: Workspace, rows: Tensor, data: LocalImages, stem: _Stem) -> list[Score]:
+    weight, bias = _stacked(workspace, rows, stem)
+    channels = stem.convolution.out_channels
+    correct = torch.zeros(len(rows), dtype=torch.int64)
+    loss = torch.zeros(len(rows), dtype=torch.float64)
+    workspace.module.eval()
+    with torch.inference_mode():
+        for images, labels in data.chunks(EVALUATION_CHUNK):
+            wide = torch.cat(
+                [
+                    stem.channelwise(
+                        nn.functional.conv2d(
+                            some,
+                            weight,
+                            bias,
+                            stem.convolution.stride,
+                            stem.convolution.padding,
+                            stem.convolution.dilation,
+                        )
+                    )
+                    for some in torch.split(images, WIDE_CHUNK)
+                ]
+            )
+            for number, row in enumerate(rows):
+                workspace.load(row)
+                own = wide[:, number * channels : (number + 1) * channels]
+                given = stem.rest(own.contiguous(memory_format=torch.channels_last))
+                correct[number] += int((given.argmax(1) == labels).sum())
+                loss[number] += float(nn.functional.cross_entropy(given, labels, reduction="sum"))
+    n = len(data)
+    return [Score(int(c), n, float(v) / max(n, 1)) for c, v in zip(correct, loss, strict=True)]
+
+
+def _stacked(workspace: Workspace, rows: Tensor, stem: _Stem) -> tuple[Tensor, Tensor | None]:
+    """Return the filters and biases of all models' first convolutions, one after the other."""
+    columns, shape = workspace.layout.columns, stem.convolution.weight.shape
+    weight = rows[:, columns[f"{stem.name}.weight"]].reshape(-1, *shape[1:])
+    if stem.convolution.bias is None:
+        return weight, None
+    return weight, rows[:, columns[f"{stem.name}.bias"]].reshape(-1)

@@ -1,0 +1,199 @@
+"""What every client can be asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from learners.algorithm import Algorithm
+from learners.client.client import Client, LocalImages
+from learners.client.many_models import score_models
+from learners.client.training import Objective, fit, gradient_at, score_model, score_predictions
+from learners.client.utility import Metric, ModelGame
+from learners.forms import COUNT, SHARE, Asked, Flag, Number, Numbers, Rows, Text, each
+from learners.task import Message, Reveals, task
+
+
+@task(
+    "train",
+    by_fit=True,
+    model=(Reveals.MODEL, Rows(when=lambda asked: asked.message.get("send", True))),
+    train_loss=Reveals.PROGRESS,
+    samples=Reveals.SIZE,
+)
+def train(client: Client, message: Message) -> Message:
+    """Train the model that was received, with the method's objective, and send it back.
+
+    Parameters
+    ----------
+    client
+        The client.
+    message
+        `model` to start from; without it, the client trains its own and keeps the result.
+        `anchor`: centre of the proximal term, if not the start. `send` (default true): whether
+        the result leaves the client. `keep`: whether it stays (default: if it was its own).
+        `epochs`, `steps`, `purpose`: see `learners.client.training.fit`.
+    """
+    algorithm = client.algorithm
+    own = "model" not in message
+    fitted = fit(
+        client,
+        client.own_model if own else message["model"],
+        purpose=message.get("purpose", "train"),
+        epochs=message.get("epochs"),
+        steps=message.get("steps"),
+        objective=_objective(client),
+        proximal=algorithm.proximal,
+        anchor=message.get("anchor"),
+    )
+    if message.get("keep", own):
+        client.memory["model"] = fitted.model
+    reply = {"train_loss": fitted.loss, "samples": len(client.data.train)}
+    return reply | {"model": fitted.model} if message.get("send", True) else reply
+
+
+@task(
+    "evaluate",
+    watches=True,
+    accuracy=(Reveals.METRIC, SHARE),
+    loss=(Reveals.METRIC, Number()),
+    samples=(Reveals.SIZE, COUNT),
+)
+def evaluate(client: Client, message: Message) -> Message:
+    """Test the model the client would use on its own data (`on`: test, validation or train)."""
+    algorithm, workspace = client.algorithm, client.workspace
+    workspace.load(algorithm.model(client, message))
+    workspace.module.eval()
+    data = _split(client, message.get("on", "test"))
+    score = score_predictions(lambda images: algorithm.scores(client, message, images), data)
+    return {"accuracy": score.accuracy, "loss": score.loss, "samples": score.n}
+
+
+@task(
+    "evaluate-many",
+    accuracy=(Reveals.METRIC, Numbers(each("models"), least=0, most=1)),
+    loss=(Reveals.METRIC, Numbers(each("models"))),
+)
+def evaluate_many(client: Client, message: Message) -> Message:
+    """Test many models (`models`, [m, P]) on the client's data (`on`: validation by default)."""
+    data = _split(client, message.get("on", "validation"))
+    scores = score_models(client.workspace, message["models"], data)
+    return {
+        "accuracy": np.array([score.accuracy for score in scores]),
+        "loss": np.array([score.loss for score in scores]),
+    }
+
+
+def _gradients(asked: Asked) -> tuple[int, int]:
+    return asked.rows("models"), asked.layout.n_parameters
+
+
+@task("gradient", gradients=(Reveals.STATISTIC, Rows(_gradients, compared=False)))
+def gradient(client: Client, message: Message) -> Message:
+    """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
+
+    `on` names the data: ``train`` (default) or ``validation``.
+    """
+    data = client.data.validation if message.get("on") == "validation" else client.data.train
+    rows = [gradient_at(client, row, data=data) for row in message["models"]]
+    return {"gradients": torch.stack(rows)}
+
+
+def _players(asked: Asked) -> tuple[int]:
+    return (asked.rows("models") + bool(asked.message.get("with_own", True)),)
+
+
+@task("shapley", values=(Reveals.METRIC, Numbers(_players)), evaluations=Reveals.SIZE)
+def shapley(client: Client, message: Message) -> Message:
+    """Value the models [m, P] that were received by their Shapley values on the client's data.
+
+    Parameters
+    ----------
+    client
+        The client.
+    message
+        `models`: the players. `with_own` (default true): whether the client's own model plays, as
+        the first one. `metric`: accuracy or loss, on the validation data. `method`, `budget`: see
+        `coalitions.shapley`.
+    """
+    import coalitions
+
+    rows = message["models"]
+    if message.get("with_own", True):
+        rows = torch.cat([client.own_model[None], rows])
+    metric: Metric = message.get("metric", "accuracy")
+    game = ModelGame(
+        client.workspace,
+        rows,
+        client.data.validation,
+        n_classes=client.site.n_classes,
+        metric=metric,
+    )
+    result = coalitions.shapley(
+        game,
+        method=message.get("method", "auto"),
+        budget=message.get("budget"),
+        seed=client.stream("shapley").initial_seed() % 2**32,
+    )
+    return {"values": np.asarray(result.values), "evaluations": int(result.evaluations)}
+
+
+@task("fine-tune-pairs", gains=(Reveals.METRIC, Numbers(each("models"), least=-1, most=1)))
+def fine_tune_pairs(client: Client, message: Message) -> Message:
+    """Measure what the client gains from joining each of some peers.
+
+    For every peer's model of `models` [m, P], the average with the client's own is fine-tuned
+    on the client's data (`epochs`, default 1), and the gain is its accuracy there minus that of
+    the own model (`on`: validation by default). `model`: the own model, if not in memory.
+    """
+    own = message.get("model", client.own_model)
+    data = _split(client, message.get("on", "validation"))
+    alone = score_model(client.workspace, own, data).accuracy
+    gains = []
+    for peer in message["models"]:
+        joint = fit(
+            client, (own + peer) / 2, purpose="fine-tune", epochs=message.get("epochs", 1)
+        ).model
+        gains.append(score_model(client.workspace, joint, data).accuracy - alone)
+    return {"gains": np.array(gains)}
+
+
+@task(
+    "describe",
+    watches=True,
+    samples=(Reveals.SIZE, COUNT),
+    labels=(Reveals.METRIC, Numbers(lambda asked: (asked.classes,), whole=True, least=0)),
+    domain=(Reveals.METRIC, Text()),
+    poisoned=(Reveals.METRIC, Flag()),
+)
+def describe(client: Client, message: Message) -> Message:
+    """Tell what the client has: for oracles, and to judge a method by the truth."""
+    data = client.data
+    counts = torch.bincount(data.train.labels.cpu(), minlength=client.site.n_classes)
+    return {
+        "samples": len(data.train),
+        "labels": counts.numpy(),
+        "domain": data.domain,
+        "poisoned": data.poisoned,
+    }
+
+
+@task("deploy", watches=True, model=Reveals.MODEL)
+def deploy(client: Client, message: Message) -> Message:
+    """Hand out the model the client would use now: for the run's folder, not for a method."""
+    return {"model": client.algorithm.model(client, message)}
+
+
+def _objective(client: Client) -> Objective | None:
+    """Return the method's objective; None if it minimises the loss as it is."""
+    method = client.algorithm
+    return None if type(method).objective is Algorithm.objective else method.objective
+
+
+def _split(client: Client, name: str) -> LocalImages:
+    splits = {
+        "train": client.data.train,
+        "validation": client.data.validation,
+        "test": client.data.test,
+    }
+    return splits[name]

@@ -1,0 +1,290 @@
+"""A client's own work with a model: train it, differentiate it, test it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.client.client import Client, LocalImages
+from learners.privacy.mechanism import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
+from learners.privacy.per_sample import LossOfOne, private_gradient
+from learners.rows.optimizers import optimizer
+from learners.rows.parameters import Params
+from learners.rows.workspace import Loss, Workspace, cross_entropy
+from learners.settings.seeding import seed_of
+
+Objective = Callable[[Tensor, Params, Params], Tensor]
+"""Maps a batch's loss, the parameters and those received to what is minimised."""
+
+EVALUATION_CHUNK = 200
+"""Images per pass where nothing is updated; larger passes were no faster."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model (row) and its mean loss over the batches it was trained on."""
+
+    model: Tensor
+    loss: float
+
+
+def fit(
+    client: Client,
+    start: Tensor,
+    *,
+    data: LocalImages | None = None,
+    purpose: str = "train",
+    epochs: int | None = None,
+    steps: int | None = None,
+    lr: float | None = None,
+    loss: Loss = cross_entropy,
+    objective: Objective | None = None,
+    proximal: float = 0.0,
+    anchor: Tensor | None = None,
+    only: Collection[str] | None = None,
+    leaves: bool = True,
+) -> Fitted:
+    r"""Return a model trained on the client's data.
+
+    It minimises :math:`\text{objective}(\text{loss}) + \tfrac{\mu}{2} \lVert w - a \rVert^2` by
+    mini-batches; with SGD, :math:`w \leftarrow w - \eta\,(\nabla_w + \mu (w - a))`. What is not
+    given is as the run's configuration says.
+
+    Parameters
+    ----------
+    client
+        Whose data, settings and random numbers to use.
+    start
+        The model to start from.
+    data
+        What to train on; the client's training data if None.
+    purpose
+        Names the stream that shuffles: equal purposes see the data in the same order.
+    epochs, steps
+        Passes over the data, or number of batches; at most one of the two.
+    lr
+        Learning rate.
+    loss
+        The loss on a batch.
+    objective
+        Makes more of the loss, by autograd.
+    proximal, anchor
+        μ and :math:`a` above (the start if None); the term's gradient is added as one operation.
+    only
+        Names of the parameters to train; the others stay as they are.
+    leaves
+        Whether the result, or anything that depends on it, may be sent. If not, `dp` ``records``
+        has nothing to protect, and the training is plain.
+    """
+    settings, workspace = client.config, client.workspace
+    data = client.data.train if data is None else data
+    lr = settings.lr if lr is None else lr
+    workspace.load(start)
+    workspace.freeze_all_but(only)
+    parameters = workspace.parameters
+    received = workspace.layout.views(start)
+    named = workspace.named_parameters()
+    centre = workspace.layout.parameters(start if anchor is None else anchor)
+    trained = None if only is None else _mask(workspace, only)
+    step = optimizer(parameters, settings.optimizer, lr, settings.momentum)
+    total, n_batches = torch.zeros((), device=workspace.device), 0
+    privacy = client.site.privacy if leaves and not client.watched else None
+
+    def goal(value: Tensor, params: Params) -> Tensor:
+        return objective(value, params, received) if objective else value
+
+    def losses() -> Iterator[Tensor]:
+        for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
+            yield loss(workspace.module, *data.take(chosen))
+
+    def plain_steps() -> Iterator[Tensor]:
+        for value in losses():
+            workspace.descend(goal(value, named), lr)
+            yield value.detach()
+
+    def plain_gradients() -> Iterator[tuple[Tensor, Tensor]]:
+        for value in losses():
+            yield workspace.backward(goal(value, named)), value.detach()
+
+    def steps_along(gradients: Iterator[tuple[Tensor, Tensor]]) -> Iterator[Tensor]:
+        for gradient, value in gradients:
+            with torch.no_grad():
+                if proximal:
+                    pull = parameters - centre
+                    gradient.add_(pull if trained is None else pull * trained, alpha=proximal)
+                step(gradient)
+            yield value
+
+    if privacy is not None and privacy.mode == "records":
+        if loss is not cross_entropy or data is not client.data.train:
+            raise InvalidInputError(
+                f"{settings.algorithm} cannot use --dp records: its loss is not the cross-entropy"
+                " of single training images, whose gradients could be clipped one by one"
+            )
+        n_steps = _private_steps(client, epochs, steps)
+        taken = steps_along(
+            _private_gradients(client, privacy, purpose, n_steps, goal if objective else None, only)
+        )
+    elif settings.optimizer == "sgd" and not settings.momentum and not proximal:
+        taken = plain_steps()
+    else:
+        taken = steps_along(plain_gradients())
+    with training_mode(client, purpose):
+        for value in taken:
+            total += value
+            n_batches += 1
+    workspace.freeze_all_but(None)
+    return Fitted(workspace.saved(), float(total) / max(n_batches, 1))
+
+
+@contextmanager
+def training_mode(client: Client, purpose: str) -> Iterator[None]:
+    """Compute as in training: with gradients, batch norm learning, and dropout.
+
+    Dropout draws from the client's stream, and torch's own generator stays as it was.
+    """
+    workspace, settings = client.workspace, client.config
+    devices = [workspace.device] if workspace.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), torch.enable_grad():
+        torch.manual_seed(seed_of(settings.seed, "noise", client.index, client.round, purpose))
+        workspace.module.train()
+        yield
+
+
+def batches(
+    client: Client,
+    n_images: int,
+    purpose: str,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+) -> Iterator[Tensor]:
+    """Yield the indices of one batch after the other, shuffled anew for each pass.
+
+    The last batch of a pass may be smaller. A last batch of one image is left out if the network
+    has batch norm, which cannot normalise it.
+    """
+    if epochs is not None and steps is not None:
+        raise InvalidInputError("training lasts a number of epochs or of steps, not both")
+    if epochs is None and steps is None:
+        epochs = client.config.local_epochs
+    stream, size = client.stream(purpose), client.config.batch_size
+    lone = client.workspace.has_batch_norm and n_images > 1
+    done, passes = 0, 0
+    while n_images and (passes < epochs if epochs is not None else done < (steps or 0)):
+        for batch in torch.split(torch.randperm(n_images, generator=stream), size):
+            if steps is not None and done == steps:
+                return
+            if not (lone and len(batch) == 1):
+                done += 1
+                yield batch
+        passes += 1
+
+
+def _private_steps(client: Client, epochs: int | None, steps: int | None) -> int:
+    if steps is not None:
+        return steps
+    passes = client.config.local_epochs if epochs is None else epochs
+    return passes * steps_of_pass(client.config, len(client.data.train))
+
+
+def _private_gradients(
+    client: Client,
+    privacy: Privacy,
+    purpose: str,
+    n_steps: int,
+    goal: LossOfOne | None,
+    only: Collection[str] | None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the gradients of DP-SGD on Poisson samples, and enter the steps in the client's book.
+
+    Each image is in a batch with the same probability, whoever else is in it. Both streams are
+    named by the steps that were before: no noise is ever used twice.
+    """
+    data, workspace = client.data.train, client.workspace
+    before = client.memory.get(STEPS, 0)
+    if not len(data):
+        return
+    rate = sampling_rate(client.config, len(data))
+    client.memory |= {STEPS: before + n_steps, RATE: rate}
+    sampling = client.stream(f"{purpose}: sample after {before}")
+    noising = client.stream(f"{purpose}: noise after {before}")
+    for _ in range(n_steps):
+        chosen = torch.rand(len(data), generator=sampling, dtype=torch.float64) < rate
+        gradient, losses = private_gradient(
+            workspace,
+            *data.take(chosen.nonzero().flatten()),
+            expected=rate * len(data),
+            clip=privacy.clip,
+            noise=privacy.noise,
+            stream=noising,
+            only=only,
+            objective=goal,
+        )
+        yield gradient, gradient.new_tensor(losses / (rate * len(data)))
+
+
+def gradient_at(
+    client: Client,
+    model: Tensor,
+    *,
+    data: LocalImages | None = None,
+    loss: Loss = cross_entropy,
+) -> Tensor:
+    """Return the flat gradient of the mean loss over data, the client's training data if None.
+
+    The network is in evaluation mode: the gradient is that of one fixed function.
+    """
+    workspace, data = client.workspace, client.data.train if data is None else data
+    workspace.load(model)
+    workspace.module.eval()
+    total = torch.zeros_like(workspace.gradient)
+    with torch.enable_grad():
+        for images, labels in data.chunks(EVALUATION_CHUNK):
+            share = len(labels) / len(data)
+            total.add_(workspace.backward(loss(workspace.module, images, labels)), alpha=share)
+    return total
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many of `n` images a model gets right, and its mean loss on them."""
+
+    correct: int
+    n: int
+    loss: float
+
+    @property
+    def accuracy(self) -> float:
+        """Share of images that are right; 0 if there are none."""
+        return self.correct / self.n if self.n else 0.0
+
+
+def score_predictions(scores: Callable[[Tensor], Tensor], data: LocalImages) -> Score:
+    """Return how good a function from images to scores [N, classes] is on labelled images."""
+    correct, loss = 0, 0.0
+    with torch.inference_mode():
+        for images, labels in data.chunks(EVALUATION_CHUNK):
+            given = scores(images)
+            correct += int((given.argmax(1) == labels).sum())
+            loss += float(nn.functional.cross_entropy(given, labels, reduction="sum"))
+    return Score(correct, len(data), loss / max(len(data), 1))
+
+
+def score_model(workspace: Workspace, model: Tensor, data: LocalImages) -> Score:
+    """Return how good a model is on labelled images."""
+    workspace.load(model)
+    workspace.module.eval()
+    return score_predictions(workspace.module, data)
+
+
+def _mask(workspace: Workspace, names: Collection[str]) -> Tensor:
+    mask = torch.zeros_like(workspace.gradient)
+    for name in names:
+        mask[workspace.layout.columns[name]] = 1.0
+    return mask

@@ -1,0 +1,1 @@
+"""Noise on what leaves a client, and the account of it."""

@@ -1,0 +1,1 @@
+"""Models as rows of one flat tensor."""

@@ -1,0 +1,103 @@
+"""A network whose parameters are views of one flat tensor: where a client computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError
+from learners.rows.parameters import Layout
+
+Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""The loss of a network on a batch of images and labels."""
+
+
+def cross_entropy(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of a network on a batch."""
+    return nn.functional.cross_entropy(module(images), labels)
+
+
+class Workspace:
+    """One network and one gradient, flat; rows are copied in and trained in place.
+
+    There is one workspace in each process, whatever the number of clients: a client's model is a
+    row, and it moves in when the client's turn comes. The optimiser's step is then one operation
+    on the flat tensor, and so is clearing the gradient.
+
+    Parameters
+    ----------
+    module
+        The network; its parameters become views of `row`.
+    layout
+        Where its tensors are in a row.
+    device
+        Where to compute.
+    """
+
+    def __init__(self, module: nn.Module, layout: Layout, device: torch.device) -> None:
+        self.layout = layout
+        self.device = device
+        self.module = module.to(device)
+        self.row = layout.pack(self.module)
+        self.gradient = torch.zeros_like(layout.parameters(self.row))
+        self._tensors = dict(module.named_parameters()) | dict(module.named_buffers())
+        for name, view in layout.views(self.row).items():
+            self._tensors[name].data = view
+        for name, at in layout.columns.items():
+            if at.stop <= layout.n_parameters:
+                # A gradient that is there already is added to in place, so it stays a view.
+                self._tensors[name].grad = self.gradient[at].view(layout.shapes[name])
+        self.has_batch_norm = any(
+            isinstance(part, nn.modules.batchnorm._NormBase) for part in module.modules()
+        )
+
+    @property
+    def parameters(self) -> Tensor:
+        """The parameters, flat, without buffers; a view."""
+        return self.layout.parameters(self.row)
+
+    def named_parameters(self) -> dict[str, Tensor]:
+        """Return the parameters by name, as autograd knows them."""
+        return dict(self.module.named_parameters())
+
+    def load(self, row: Tensor) -> None:
+        """Copy a model in."""
+        if row.shape != self.row.shape:
+            raise InvalidInputError(
+                f"a model of this network is a row of {self.layout.size} numbers,"
+                f" not {tuple(row.shape)}"
+            )
+        self.row.copy_(row)
+
+    def saved(self) -> Tensor:
+        """Return a copy of the model that is here now."""
+        return self.row.clone()
+
+    def freeze_all_but(self, names: Collection[str] | None) -> None:
+        """Let only these parameters have a gradient; all of them if None."""
+        for name, parameter in self.module.named_parameters():
+            parameter.requires_grad_(names is None or name in names)
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Return the flat gradient of a loss at the model that is here now.
+
+        It is overwritten by the next call.
+        """
+        self.gradient.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return self.gradient
+
+    def descend(self, loss: Tensor, lr: float) -> None:
+        r"""Take a step :math:`w \leftarrow w - \eta \nabla_w` from the model that is here now.
+
+        The same numbers as a step along `backward`, without gathering the gradient into one
+        tensor first: a network of millions of parameters spends less time on moving memory.
+        """
+        moving = [p for p in self.module.parameters() if p.requires_grad]
+        gradients = torch.autograd.grad(loss, moving, allow_unused=True)
+        with torch.no_grad():
+            for parameter, gradient in zip(moving, gradients, strict=True):
+                if gradient is not None:
+                    parameter.add_(gradient, alpha=-lr)

@@ -1,0 +1,1 @@
+"""A run from configuration to result: folder, checkpoints, forecast, comparison."""

@@ -1,0 +1,201 @@
+"""Where a run stands, in two files: numbers as safetensors, the rest as JSON with checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coalitions.errors import DamagedFileError, InvalidInputError
+from coalitions.files.storage import disk_trouble_named
+from learners.runs.files import write_whole
+from learners.runs.records import Mark
+
+KEPT = 2
+"""Checkpoints that are kept: the newest, and the one before in case it is damaged."""
+
+_VERSION = 2
+_TENSOR, _ARRAY = "tensor", "array"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that the rest of a run depends on.
+
+    Attributes
+    ----------
+    round
+        The last round that is done.
+    state
+        What the server remembers.
+    memories
+        What each client remembers.
+    traffic
+        The ledger's counts.
+    seconds
+        Time spent so far.
+    settings
+        The run's configuration, as TOML: no other run may go on from here.
+    marks
+        How far the files are written that grow with the rounds.
+    """
+
+    round: int
+    state: Mapping[str, Any]
+    memories: Mapping[int, Mapping[str, Any]]
+    traffic: NDArray[np.int64]
+    seconds: float
+    settings: str = ""
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, then remove all but the one before it.
+
+    The JSON file comes last and holds the checksum of the other: a checkpoint exists when both
+    are complete, and at every moment at least one does.
+    """
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {}
+    document = {
+        "version": _VERSION,
+        "round": checkpoint.round,
+        "settings": checkpoint.settings,
+        "marks": checkpoint.marks,
+        "seconds": checkpoint.seconds,
+        "state": _packed(checkpoint.state, "state", tensors),
+        "memories": {
+            str(client): _packed(memory, f"client {client}", tensors)
+            for client, memory in checkpoint.memories.items()
+        },
+        "traffic": _packed({"counts": checkpoint.traffic}, "traffic", tensors),
+    }
+    numbers = save(_unshared(tensors))
+    document["sha256"] = hashlib.sha256(numbers).hexdigest()
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    name = f"round-{checkpoint.round:06d}"
+    with disk_trouble_named(folder):
+        folder.mkdir(exist_ok=True)
+    write_whole(folder / f"{name}.safetensors", numbers)
+    write_whole(folder / f"{name}.json", f"{_digest(text)}\n{text}\n".encode())
+    # Those of later rounds are what a run left that had to go back.
+    done = [each.stem for each in newest_first(folder) if _round_of(each) <= checkpoint.round]
+    for old in folder.glob("round-*"):
+        if old.stem not in done[:KEPT]:
+            old.unlink()
+
+
+def newest_first(folder: Path) -> list[Path]:
+    """Return the JSON files of the checkpoints in a folder."""
+    return sorted(folder.glob("round-*.json"), key=_round_of, reverse=True)
+
+
+def _round_of(file: Path) -> int:
+    return int(file.stem.removeprefix("round-"))
+
+
+def load_checkpoint(file: Path, device: torch.device) -> Checkpoint:
+    """Return the checkpoint with this JSON file, or say what is wrong with it."""
+    from safetensors.torch import load
+
+    document = read_document(file)
+    numbers_file = file.with_suffix(".safetensors")
+    numbers = _read(numbers_file)
+    if hashlib.sha256(numbers).hexdigest() != document["sha256"]:
+        raise DamagedFileError(f"{numbers_file} is damaged: its checksum does not match")
+    tensors = load(numbers)
+    return Checkpoint(
+        document["round"],
+        _unpacked(document["state"], "state", tensors, device),
+        {
+            int(client): _unpacked(memory, f"client {client}", tensors, device)
+            for client, memory in document["memories"].items()
+        },
+        _unpacked(document["traffic"], "traffic", tensors, device)["counts"],
+        document["seconds"],
+        document["settings"],
+        {name: (size, checksum) for name, (size, checksum) in document["marks"].items()},
+    )
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """Return what the JSON file of a checkpoint says."""
+    checksum, _, text = _read(file).rstrip(b"\n").partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != checksum:
+        raise DamagedFileError(f"{file} is damaged: its checksum does not match")
+    document: dict[str, Any] = json.loads(text)
+    if document.get("version") != _VERSION:
+        raise DamagedFileError(f"{file} was written by another version of this program")
+    return document
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _packed(
+    values: Mapping[str, Any], owner: str, tensors: dict[str, Tensor]
+) -> dict[str, tuple[str, Any]]:
+    """Return the plain values, and put tensors and arrays into `tensors`."""
+    packed: dict[str, tuple[str, Any]] = {}
+    for name, value in values.items():
+        if isinstance(value, Tensor):
+            tensors[f"{owner}/{name}"] = value.detach().cpu().contiguous()
+            packed[name] = (_TENSOR, None)
+        elif isinstance(value, np.ndarray):
+            tensors[f"{owner}/{name}"] = torch.from_numpy(np.ascontiguousarray(value))
+            packed[name] = (_ARRAY, list(value.shape))
+        else:
+            try:
+                plain = json.loads(json.dumps(value, allow_nan=False)) == value
+            except (TypeError, ValueError):
+                plain = False
+            if not plain:
+                raise InvalidInputError(
+                    f"{name!r} of the {owner} cannot be saved and come back the same: use tensors,"
+                    f" numpy arrays, text, finite numbers, and lists or tables of these,"
+                    f" not {type(value).__name__}"
+                )
+            packed[name] = ("plain", value)
+    return packed
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors, copied where several share their memory, which the format refuses."""
+    taken: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.clone() if place in taken else tensor
+        taken.add(place)
+    return apart
+
+
+def _unpacked(
+    packed: Mapping[str, Any], owner: str, tensors: Mapping[str, Tensor], device: torch.device
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, (kind, value) in packed.items():
+        if kind == _TENSOR:
+            values[name] = tensors[f"{owner}/{name}"].to(device)
+        elif kind == _ARRAY:
+            values[name] = tensors[f"{owner}/{name}"].numpy().reshape(value)
+        else:
+            values[name] = value
+    return values
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,260 @@
+"""Clients on this machine: in this process, or in worker processes with one thread each.
+
+One thread per process is the fastest arrangement here: training a small network on small batches
+leaves threads inside an operation nothing to share. Numbers are the same for any number of
+workers, because a client's work depends on its message, its memory and its seeds alone, and every
+process computes it with one thread.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import torch
+
+from coalitions.errors import CoalitionError, InvalidInputError
+from learners.client.client import Answer, Site, answer
+from learners.server.engines._mailbox import Mailbox
+from learners.server.engines.engine import Engine, Replies
+from learners.task import TASKS, Message, Task
+
+_MAILBOX_MODELS = 32
+"""Models that fit in a mailbox, up to a gigabyte of them: what a client is sent in one message."""
+
+_MAILBOX_LEAST, _MAILBOX_MOST = 1 << 26, 1 << 30
+"""Bytes of a mailbox; pages that are never used cost nothing."""
+
+
+def local_engine(site: Site, workers: int) -> Engine:
+    """Return an engine for the clients of `site`.
+
+    Parameters
+    ----------
+    site
+        The clients.
+    workers
+        Worker processes; 1 computes in this process, 0 takes as many as there are cores.
+    """
+    workers = n_workers(site, workers)
+    return _InProcess(site) if workers == 1 else _Workers(site, workers)
+
+
+def n_workers(site: Site, workers: int) -> int:
+    """Return how many processes the clients of `site` are computed in, 1 if it is this one.
+
+    Parameters
+    ----------
+    site, workers
+        See `local_engine`.
+    """
+    device = site.workspace.device
+    can_fork = sys.platform == "linux" and device.type == "cpu"
+    if workers > 1 and not can_fork:
+        raise InvalidInputError(
+            f"worker processes are for Linux and the device cpu; choose --workers 1 on {device}"
+            f" and {sys.platform}"
+        )
+    if workers == 0:
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+        workers = min(cores, site.config.participants) if can_fork else 1
+    return workers
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread, then with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Local:
+    """The clients' memories, which both arrangements keep in this process."""
+
+    def __init__(self) -> None:
+        self._memories: dict[int, dict[str, Any]] = {}
+
+    def memories(self) -> dict[int, dict[str, Any]]:
+        return self._memories
+
+    def restore(self, memories: Mapping[int, Mapping[str, Any]]) -> None:
+        self._memories = {client: dict(memory) for client, memory in memories.items()}
+
+    def _memory(self, client: int) -> dict[str, Any]:
+        return self._memories.get(client, {})
+
+    def _collected(self, answers: Mapping[int, Answer]) -> Replies:
+        """Keep the memories, and return the replies in the order of the clients' numbers."""
+        replies, refused = {}, {}
+        for client in sorted(answers):
+            given = answers[client]
+            if given.reply is None:
+                refused[client] = given.reason or "no reason was given"
+                continue
+            replies[client] = given.reply
+            if given.memory is not None:
+                self._memories[client] = given.memory
+        return Replies(replies, refused)
+
+
+class _InProcess(_Local):
+    """Clients one after the other, in this process."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+
+    def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
+        with one_thread():
+            answers = {
+                client: answer(self._site, task, client, round, message, self._memory(client))
+                for client, message in messages.items()
+            }
+        return self._collected(answers)
+
+    def close(self) -> None:
+        pass
+
+
+class _Worker:
+    """One worker process, seen from this one."""
+
+    def __init__(self, capacity: int) -> None:
+        self.pipe, self.far_end = multiprocessing.Pipe()
+        self.outbox, self.inbox = Mailbox(capacity), Mailbox(capacity)
+        self.process: multiprocessing.process.BaseProcess | None = None
+
+    def send(self, task: Task, client: int, round: int, message: Message, memory: Message) -> None:
+        """Hand a client's task over."""
+        packed = self.outbox.put(message, memory)
+        self._checked(lambda: self.pipe.send((task.name, client, round, *packed)))
+
+    def receive(self) -> tuple[int, Answer]:
+        """Return the client that is done, and its answer."""
+        done = self._checked(self.pipe.recv)
+        if isinstance(done, BaseException):
+            raise done
+        client, reply, memory, reason = done
+        return client, Answer(
+            self.inbox.take(reply, copy=True), self.inbox.take(memory, copy=True), reason
+        )
+
+    def _checked(self, action: Any) -> Any:  # noqa: ANN401
+        try:
+            return action()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            assert self.process is not None
+            self.process.join(1)
+            raise CoalitionError(
+                f"a worker process ended without an answer (exit code {self.process.exitcode});"
+                " if memory ran out, fewer --workers need less"
+            ) from None
+
+
+class _Workers(_Local):
+    """Clients in worker processes, each taking the next one when it is free.
+
+    Workers are forked, so they have the data, the network and every registered task without a
+    copy, also those defined in a notebook. Forking a process that has used several threads is
+    safe here for the same reason it is in torch's own data loader: a worker starts with one
+    thread and touches no lock of another.
+    """
+
+    def __init__(self, site: Site, workers: int) -> None:
+        super().__init__()
+        wanted = min(_MAILBOX_MODELS * site.initial.nbytes, _MAILBOX_MOST)
+        capacity = max(_MAILBOX_LEAST, wanted)
+        self._workers = [_Worker(capacity) for _ in range(workers)]
+        fork = multiprocessing.get_context("fork")
+        for worker in self._workers:
+            worker.process = fork.Process(
+                target=_serve, args=(site, worker, self._workers), daemon=True
+            )
+            with warnings.catch_warnings():
+                # Python 3.12 warns of forking a process with threads: see above why this is one
+                # of the cases where it is safe.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                worker.process.start()
+        for worker in self._workers:
+            worker.far_end.close()
+
+    def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
+        waiting = iter(messages.items())
+        free = list(self._workers)
+        busy: dict[Any, _Worker] = {}
+        answers: dict[int, Answer] = {}
+        while True:
+            while free and (following := next(waiting, None)) is not None:
+                client, message = following
+                worker = free.pop()
+                worker.send(task, client, round, message, self._memory(client))
+                busy[worker.pipe] = worker
+            if not busy:
+                return self._collected(answers)
+            for pipe in wait(list(busy)):
+                worker = busy.pop(pipe)
+                client, given = worker.receive()
+                answers[client] = given
+                free.append(worker)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.pipe.close()
+        for worker in self._workers:
+            assert worker.process is not None
+            worker.process.join(0.2)
+            if worker.process.is_alive():  # in the middle of a task that nobody waits for
+                worker.process.kill()
+                worker.process.join()
+
+
+def _serve(site: Site, worker: _Worker, everyone: list[_Worker]) -> None:
+    """Do what comes through the pipe until it closes: the whole life of a worker process."""
+    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Forking copied every end of every pipe. Without closing them here, a pipe would stay open
+    # when the parent is gone, and the workers would outlive it.
+    for each in everyone:
+        each.pipe.close()
+        if each is not worker:
+            each.far_end.close()
+    torch.set_num_threads(1)
+    pipe: Connection = worker.far_end
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
+        while True:
+            pipe.send(_served(site, worker, *pipe.recv()))
+
+
+def _served(
+    site: Site,
+    worker: _Worker,
+    name: str,
+    client: int,
+    round: int,
+    packed_message: dict[str, Any],
+    packed_memory: dict[str, Any],
+) -> tuple[int, Any, Any, str | None] | CoalitionError:
+    """Return what goes back through the pipe for one task: an answer, or what went wrong."""
+    try:
+        message = worker.outbox.take(packed_message, copy=False) or {}
+        memory = worker.outbox.take(packed_memory, copy=False) or {}
+        given = answer(site, TASKS[name], client, round, message, memory)
+    except CoalitionError as error:
+        return error
+    except Exception:
+        text = f"task {name!r} of client {client} failed:\n{traceback.format_exc()}"
+        return CoalitionError(text)
+    reply, kept = worker.inbox.put(given.reply, given.memory)
+    return client, reply, kept, given.reason

@@ -1,0 +1,1 @@
+"""What a run is asked to do: options, configuration, seeds, who takes part."""

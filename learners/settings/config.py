@@ -1,0 +1,247 @@
+"""Everything that decides a run, checked where it enters; as TOML, a run that can be repeated."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from coalitions.errors import InvalidInputError
+from coalitions.files.text import decoded
+from learners.settings.options import check_options, from_values, option
+
+__all__ = ["NO_EFFECT", "RunConfig", "differing_settings", "from_values", "spoken_setting"]
+
+NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
+"""Settings that change no figure of the last round: a run or comparison goes on with other ones."""
+
+_method, _data, _training, _privacy, _machine = (
+    partial(option, group=group)
+    for group in ("Method", "Data", "Training", "Privacy", "Where and how it runs")
+)
+
+_DEFAULT_DELTA = 1e-5
+
+_LONGEST = 1 << 16
+"""Bytes of the longest TOML file that is read; a complete configuration has two thousand."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The complete description of one federated run.
+
+    Two runs with equal configurations give equal results; `workers`, `device` "cpu" and where
+    files are do not change a number.
+
+    Attributes
+    ----------
+    algorithm
+        Federated method; `coalitions algorithms` lists them.
+    aggregation
+        How the server combines models: mean, median, geometric-median, or trimmed-mean, krum,
+        multi-krum, which take the share of liars after a colon (0.2 if it is not given).
+    norm_limit
+        A reply whose model has a norm more than so many times the median of the round's replies is
+        left out.
+    rounds
+        Number of rounds.
+    participation
+        Share of the clients that take part in each round.
+    dataset
+        Data set; `coalitions datasets` lists them.
+    data_dir
+        Folder with data files.
+    clients
+        Number of clients.
+    partition
+        Who has what: iid, pathological:K, ring:K, dirichlet:ALPHA, quantity:ALPHA or domains;
+        auto is what is usual with the data set, mostly pathological:2.
+    train_size
+        Images a client trains on, those for validation included.
+    test_size
+        Images a client is tested on.
+    validation_share
+        Share of a client's training images that is set aside for validation.
+    poison
+        Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
+    model
+        Network: mlp, lenet-5, lenet-64, lenet-dlg, cnn, cffl-cnn, cffl-cnn-dropout, resnet-34 or
+        vgg-19; auto takes the one that suits the pictures.
+    local_epochs
+        Passes over a client's data in a round.
+    batch_size
+        Images in a batch.
+    optimizer
+        How a client descends.
+    lr
+        Learning rate.
+    momentum
+        Momentum of sgd.
+    noise
+        Standard deviation of the noise that clients add, in units of `clip`.
+    clip
+        Most that an update (with `dp` records: the gradient of an image) can weigh.
+    epsilon
+        Privacy to keep within: chooses the noise for the whole run.
+    delta
+        The δ that ε goes with.
+    dp
+        What is made private: a client's updates, or its single records (DP-SGD).
+    seed
+        Source of all randomness.
+    device
+        Where to compute; auto takes a GPU if there is one.
+    engine
+        Who carries messages between server and clients.
+    workers
+        Worker processes; 0 takes as many as there are cores.
+    evaluate_every
+        Rounds from one test of all clients to the next; the last round always has one.
+    checkpoint_every
+        Rounds from one checkpoint to the next; the last round always has one.
+    plugins
+        Modules to import first: they register data sets, networks or algorithms of your own.
+    options
+        The algorithm's own options.
+    """
+
+    algorithm: str = _method("fedavg", names="algorithms", changes="models")
+    aggregation: str = _method("mean", names="aggregations", changes="models")
+    norm_limit: float = _method(10.0, least=1, changes="models")
+    rounds: int = _method(20, least=1, changes="rounds")
+    participation: float = _method(1.0, above=0, most=1, changes="participants")
+    dataset: str = _data("digits", names="datasets", changes="data")
+    data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")
+    clients: int = _data(10, least=1, changes="data")
+    partition: str = _data("auto", changes="data")
+    train_size: int | None = _data(
+        None, least=1, unset="what is usual with the data set, mostly all", changes="data"
+    )
+    test_size: int | None = _data(
+        None, least=1, unset="a quarter of train_size, or all", changes="scores"
+    )
+    validation_share: float = _data(0.2, least=0, below=1, changes="data")
+    poison: tuple[str, ...] = _data((), changes="data")
+    model: str = _training("auto", names="models", changes="models")
+    local_epochs: int = _training(2, least=1, changes="models")
+    batch_size: int = _training(10, least=1, changes="models")
+    optimizer: Literal["sgd", "adam"] = _training("sgd", changes="models")
+    lr: float = _training(0.05, above=0, changes="models")
+    momentum: float = _training(0.0, least=0, below=1, needs={"optimizer": "sgd"}, changes="models")
+    noise: float | None = _privacy(None, least=0, unset="none", changes="models")
+    clip: float | None = _privacy(
+        None, above=0, unset="1 with epsilon, else nothing is clipped", changes="models"
+    )
+    epsilon: float | None = _privacy(None, above=0, unset="noise decides", changes="models")
+    delta: float = _privacy(_DEFAULT_DELTA, above=0, below=1, changes="epsilon")
+    dp: Literal["updates", "records"] = _privacy("updates", changes="models")
+    seed: int = _machine(0, least=0, changes="models")
+    device: Literal["auto", "cpu", "cuda", "mps"] = _machine("auto", changes="place")
+    engine: str = _machine("local", changes="place")
+    workers: int = _machine(0, least=0, changes="place")
+    evaluate_every: int = _machine(1, least=1, changes="evaluations")
+    checkpoint_every: int = _machine(1, least=1, changes="checkpoints")
+    plugins: tuple[str, ...] = _machine((), changes="names")
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.noise is not None and self.epsilon is not None:
+            raise InvalidInputError("noise and epsilon both decide how much noise: give one")
+        if self.noise and self.clip is None:
+            raise InvalidInputError(
+                f"noise {self.noise} without clip protects nothing: an update of any size could"
+                " outweigh it; give a clip"
+            )
+        if self.dp == "records" and self.clip is None and self.epsilon is None:
+            raise InvalidInputError("dp records needs noise and clip, or epsilon")
+        if self.delta != _DEFAULT_DELTA and not self.noise and self.epsilon is None:
+            raise InvalidInputError("delta has no effect without noise or epsilon: give one")
+
+    @property
+    def participants(self) -> int:
+        """Number of clients in each round: the share, rounded, at least one."""
+        return max(1, round(self.participation * self.clients))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | RunConfig) -> RunConfig:
+        """Return a configuration from plain values; an unknown key is an error, not ignored."""
+        return values if isinstance(values, RunConfig) else from_values(cls, values, "setting")
+
+    @classmethod
+    def read(cls, path: Path) -> RunConfig:
+        """Return the configuration in a TOML file."""
+        try:
+            with path.open("rb") as file:
+                content = file.read(_LONGEST + 1)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInputError(f"cannot read {path}: {reason}") from None
+        text = decoded(content, str(path))
+        if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
+            # Python's parser takes minutes for a name of 64 kB that is all dots.
+            raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
+        try:
+            values = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+        except (RecursionError, ValueError) as error:  # too many digits in a number
+            reason = "its lists are too deep" if isinstance(error, RecursionError) else error
+            raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
+        try:
+            return cls.of(values)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: {error}") from None
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings as plain values; those that are None are left out."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {key: value for key, value in values.items() if value is not None}
+
+    def toml(self) -> str:
+        """Return the configuration as TOML: every setting, then the algorithm's options."""
+        values = self.values()
+        options = values.pop("options")
+        lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
+        lines += ["", "[options]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in options.items() if value is not None]
+        return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's, too
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return repr(value)
+
+
+def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any, Any]]:
+    """Return the settings that could change a figure, as (name, in one, in the other)."""
+    ours, theirs = _told(one), _told(other)
+    return [
+        (key, ours.get(key), theirs.get(key))
+        for key in dict.fromkeys([*ours, *theirs])
+        if key not in NO_EFFECT and ours.get(key) != theirs.get(key)
+    ]
+
+
+def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)
+    """Return a setting as messages put it."""
+    return "none" if value is None or value == [] else str(value)
+
+
+def _told(config: RunConfig) -> dict[str, Any]:
+    """Return the settings as a run's folder tells them, the method's options among them."""
+    values = tomllib.loads(config.toml())
+    options = values.pop("options")
+    return values | {f"option {key}": value for key, value in options.items()}

@@ -1,0 +1,1 @@
+"""The Lagrangian dual: multipliers, cuts, and the bounds they prove."""

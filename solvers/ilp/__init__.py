@@ -1,0 +1,1 @@
+"""The clique-partition program, and what its back-ends share."""

@@ -1,0 +1,175 @@
+"""IlpSolver: what every integer-programming back-end shares; each adds only its translation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.game import FloatVector, IntVector
+from coalitions.graph import SynergyGraph
+from solvers.ilp.program import (
+    FORMULATIONS,
+    Formulation,
+    Program,
+    build,
+    estimated_rows,
+    fits,
+    meets,
+)
+from solvers.solver import Answer, Limits, Sizes, Solver
+
+SHARE_TO_BUILD = 0.5
+"""Part of the time that is left for the heuristic, and then for the program to be built."""
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """What a back-end brings home: a point, if it found one, and a bound on the objective."""
+
+    point: FloatVector | None
+    bound: float
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IlpSolver(Solver):
+    """A solver that hands the clique-partition program to somebody else's optimiser."""
+
+    formulation: Formulation = "rp-star"
+
+    seconds_per_row: ClassVar[float] = 2e-6
+    """What it takes until the back-end can begin, per row: building and handing over; measured."""
+
+    own_process_above: ClassVar[int | None] = None
+    """From this many rows on, the back-end does not hear in time that it should stop."""
+
+    def __post_init__(self) -> None:
+        if self.formulation not in FORMULATIONS:
+            raise InvalidInputError(
+                f"formulation is {self.formulation!r}; it must be {' or '.join(FORMULATIONS)}"
+            )
+
+    @property
+    def takes_sizes(self) -> bool:
+        """Only a transitive point has sizes: the full formulation."""
+        return self.formulation == "full"
+
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Start from what a heuristic finds; let the back-end maximise the program.
+
+        The answer is never worse than the heuristic's structure or `warm_start`, whatever becomes
+        of the back-end. With a time limit, a program that cannot be built in half of what is left
+        of it is not built; the answer is then that of the heuristic.
+        """
+        known = _known(graph, limits, warm_start, sizes)
+        rows = estimated_rows(graph, self.formulation)
+        stats: dict[str, Any] = {"formulation": self.formulation, "rows": rows}
+        labels, bound = known.labels, known.bound
+        to_build = rows * self.seconds_per_row
+        if limits.deadline is not None and (
+            to_build > SHARE_TO_BUILD * limits.seconds_left or not fits(rows)
+        ):
+            stats["model"] = "too large for the time limit"
+            return Answer(_given(labels, limits), bound, stats)
+        try:
+            program = build(graph, self.formulation, sizes, partial(_check, limits))
+            stats |= {"rows": int(program.rows.shape[0]), "variables": program.n_variables}
+            found = self._maximise(program, limits, labels)
+        except KeyboardInterrupt:  # where `heeding_ctrl_c` has no say
+            limits.interrupted.set()
+            found = None
+        except _TimeIsUp:
+            found = None
+        if found is None:
+            stats["model"] = "stopped before the back-end had an answer"
+            return Answer(_given(labels, limits), bound, stats)
+        if found.point is not None:
+            decoded = program.decode(found.point)
+            if labels is None or _worth(graph, decoded) >= _worth(graph, labels):
+                labels = decoded
+        # A back-end that was stopped early may know less than the heuristic.
+        bound = min(program.graph_bound(found.bound), bound)
+        return Answer(_given(labels, limits), bound, {**stats, **found.stats})
+
+    def _maximise(
+        self, program: Program, limits: Limits, labels: IntVector | None
+    ) -> Incumbent | None:
+        """Have the program maximised, here or, if it is large, in a process that can be ended."""
+        start = None if labels is None else program.encode(labels)
+        _check(limits)
+        if self.own_process_above is None or program.rows.shape[0] <= self.own_process_above:
+            return self.maximise(program, limits=limits, start=start)
+        from solvers.ilp.child import maximise_in_child
+
+        return maximise_in_child(self, program, limits, start)
+
+    @abstractmethod
+    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+        """Return the best point the back-end finds and its bound on the objective.
+
+        Raises
+        ------
+        InfeasibleError
+            The back-end proved that no point meets the rows.
+        """
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known before the back-end starts: a structure, if there is one, and a bound."""
+
+    labels: IntVector | None
+    bound: float
+
+
+def _known(
+    graph: SynergyGraph, limits: Limits, warm_start: IntVector | None, sizes: Sizes | None
+) -> _Known:
+    """Return the better of the greedy structure and `warm_start`, and a bound.
+
+    Sizes leave the bound valid, but not the greedy structure.
+    """
+    from solvers.heuristics.greedy import Greedy
+
+    first = Greedy().search(graph, limits=limits.part(SHARE_TO_BUILD))
+    if sizes is not None:
+        met = warm_start is not None and meets(warm_start, sizes)
+        return _Known(warm_start if met else None, first.bound)
+    labels = first.labels
+    if warm_start is not None and _worth(graph, warm_start) > _worth(graph, labels):
+        labels = warm_start
+    return _Known(labels, first.bound)
+
+
+def _worth(graph: SynergyGraph, labels: IntVector) -> float:
+    i, j, weight = graph.edges
+    return float(weight[labels[i] == labels[j]].sum())
+
+
+class _TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
+    """The limits ask to stop."""
+
+
+def _check(limits: Limits) -> None:
+    if limits.expired:
+        raise _TimeIsUp
+
+
+def _given(labels: IntVector | None, limits: Limits) -> IntVector:
+    """Return the labels; where sizes are demanded there may be none."""
+    if labels is None and limits.interrupted.is_set():
+        raise KeyboardInterrupt
+    if labels is None:
+        raise NoSolutionError("no structure was found that meets the demands in the time given")
+    return labels

@@ -1,0 +1,1 @@
+"""Search by moves: what the heuristics and branch-and-cut share."""

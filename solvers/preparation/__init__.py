@@ -1,0 +1,1 @@
+"""What happens to a graph before a method sees it."""

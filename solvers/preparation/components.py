@@ -1,0 +1,99 @@
+"""Components of the positive edges: nothing is gained by joining two of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from coalitions.structure import CoalitionStructure
+from solvers.ilp.program import components
+from solvers.solver import Answer, Limits, Progress
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A component: its players in the whole graph, in ascending order, and its own graph."""
+
+    players: IntVector
+    graph: SynergyGraph
+
+
+def positive_components(graph: SynergyGraph) -> list[Piece]:
+    """Return the components of the positive edges that have two players or more."""
+    i, j, weight = graph.edges
+    part = components(graph.n_players, i[weight > 0], j[weight > 0])
+    players_by_part = np.argsort(part, kind="stable")
+    counts = np.bincount(part)
+    if len(counts) == 1 < graph.n_players:
+        return [Piece(np.arange(graph.n_players), graph)]
+    starts = np.cumsum(counts) - counts
+    if not graph.is_sparse:
+        members = (
+            players_by_part[starts[p] : starts[p] + counts[p]] for p in np.flatnonzero(counts > 1)
+        )
+        return [Piece(players, graph.subgraph(players)) for players in members]
+    # Sorting the edges once keeps this linear in a graph of many small components.
+    inside = np.flatnonzero(part[i] == part[j])
+    edges_by_part = inside[np.argsort(part[i[inside]], kind="stable")]
+    edge_counts = np.bincount(part[i[inside]], minlength=len(counts))
+    edge_starts = np.cumsum(edge_counts) - edge_counts
+    place = np.empty(graph.n_players, np.int64)
+    place[players_by_part] = np.arange(graph.n_players) - np.repeat(starts, counts)
+    pieces = []
+    for p in np.flatnonzero(counts > 1):
+        players = players_by_part[starts[p] : starts[p] + counts[p]]
+        own = edges_by_part[edge_starts[p] : edge_starts[p] + edge_counts[p]]
+        names = [graph.labels[player] for player in players]
+        piece = SynergyGraph.from_edges(
+            len(players), place[i[own]], place[j[own]], weight[own], names
+        )
+        pieces.append(Piece(players, piece))
+    return pieces
+
+
+def settled(graph: SynergyGraph) -> Answer | None:
+    """Return the answer of a component without any negative edge, which is to be together."""
+    weight = graph.edges.weight
+    if (weight < 0).any():
+        return None
+    return Answer(np.zeros(graph.n_players, np.int64), math.fsum(weight.tolist()))
+
+
+class Tally:
+    """The progress of the whole, put together from the progress of its pieces."""
+
+    def __init__(self, pieces: list[Piece], constant: float, limits: Limits) -> None:
+        self._pieces = pieces
+        self._constant = constant
+        self._limits = limits
+        self._values = [0.0] * len(pieces)  # being alone is worth nothing
+        self._bounds = [float(np.maximum(p.graph.edges.weight, 0).sum()) for p in pieces]
+
+    def limits_of(self, number: int) -> Limits:
+        """Return the limits for one piece, whose reports are added to those of the others."""
+        report = self._limits.report
+        if report is None:
+            return self._limits
+
+        def passed_on(progress: Progress) -> None:
+            self._values[number], self._bounds[number] = progress.value, progress.bound
+            report(
+                Progress(
+                    value=math.fsum(self._values) + self._constant,
+                    bound=math.fsum(self._bounds) + self._constant,
+                    seconds=progress.seconds,
+                )
+            )
+
+        return replace(self._limits, report=passed_on)
+
+    def close(self, number: int, answer: Answer) -> None:
+        """Note the final figures of a piece."""
+        if self._limits.report is not None:
+            structure = CoalitionStructure.from_labels(answer.labels)
+            self._values[number] = self._pieces[number].graph.value(structure)
+            self._bounds[number] = answer.bound

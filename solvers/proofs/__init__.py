@@ -1,0 +1,1 @@
+"""Certificates, and the verifier that needs no solver."""

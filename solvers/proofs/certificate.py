@@ -1,0 +1,325 @@
+"""Certificate: a proof of a bound that anybody can check in exact integer arithmetic.
+
+A certificate holds no weights and no fixed pairs, only multipliers of inequalities that are true
+for every structure, and the pairs on which the search branched. `solvers.verify` takes the weights
+from the graph and works out everything else again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError
+from coalitions.files.graphs import atomic_write, load_json
+from coalitions.game import IntVector
+
+FORMAT = "coalition-certificate"
+VERSION = 1
+
+LONGEST_CUT = 16
+"""Most nodes in a cut: what is checked grows with the square of it."""
+
+MOST_BITS = 64
+"""Most bits that a stage may add to the integer weights."""
+
+LARGEST_UNIT = 1 << 1200
+"""Numerator and denominator of a unit are below this: no grid of floats is coarser or finer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Multipliers, in units of 2^−bits of an integer weight, for some of a part's inequalities.
+
+    `rows` are numbers of inequalities: first the triangles of the part, then its cuts.
+    """
+
+    bits: int
+    rows: IntVector
+    values: IntVector
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A node of the tree: what its stages prove, and then, if need be, two cases.
+
+    Attributes
+    ----------
+    stages
+        Multipliers, to be applied one after the other: each decides pairs, or closes the node.
+    pair
+        The two nodes of the graph that are together in one case and apart in the other.
+    together, apart
+        Numbers of the branches that treat the two cases.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    pair: tuple[int, int] | None = None
+    together: int | None = None
+    apart: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The proof for one component of a graph.
+
+    Attributes
+    ----------
+    nodes
+        The players behind each node: more than one where they must be together.
+    unit
+        The value of one integer weight.
+    value
+        Integer value of the structure that was found.
+    bound
+        No structure has an integer value above this.
+    merges
+        Pairs of nodes that some best structure has together, each by a rule that the verifier
+        knows, in the order in which they were merged; the second is part of the first from then on.
+    triangles
+        Triangle inequalities [t, 3]: the centre, then the two other nodes.
+    cuts
+        2-partition inequalities [k, width]: the centre, the other nodes, then −1. There are at most
+        `LONGEST_CUT` nodes in each.
+    tree
+        Branches, the root first, each before its cases. Each but the root is a case of exactly one.
+    """
+
+    nodes: tuple[tuple[int, ...], ...]
+    unit: Fraction
+    value: int
+    bound: int
+    merges: tuple[tuple[int, int], ...] = ()
+    triangles: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    cuts: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 1), np.int64))
+    tree: tuple[Branch, ...] = (Branch(),)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proof that no structure of a graph is worth more than a bound.
+
+    Attributes
+    ----------
+    n_players
+        Number of players of the graph.
+    parts
+        Proofs of the components of the positive edges. Nodes in no part are alone.
+    must_link, cannot_link
+        Pairs of players that the structures under comparison have together, or apart.
+    """
+
+    n_players: int
+    parts: tuple[Part, ...]
+    must_link: tuple[tuple[int, int], ...] = ()
+    cannot_link: tuple[tuple[int, int], ...] = ()
+
+    def placed(self, nodes: Sequence[Sequence[int]], n_players: int) -> Certificate:
+        """Return the certificate in a larger graph, with nodes[k] the players behind player k."""
+        behind = [tuple(int(player) for player in group) for group in nodes]
+        parts = tuple(
+            replace(
+                part,
+                nodes=tuple(
+                    tuple(sorted(player for old in node for player in behind[old]))
+                    for node in part.nodes
+                ),
+            )
+            for part in self.parts
+        )
+        return Certificate(n_players, parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate as plain lists and numbers."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "players": self.n_players,
+            "must_link": [list(pair) for pair in self.must_link],
+            "cannot_link": [list(pair) for pair in self.cannot_link],
+            "parts": [_part_to_json(part) for part in self.parts],
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Certificate:  # noqa: ANN401 (whatever a file holds)
+        """Return the certificate that plain lists and numbers describe.
+
+        Raises
+        ------
+        InvalidInputError
+            The document is not a certificate of this version.
+        """
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidInputError(f"this is not a certificate: it has no format {FORMAT!r}")
+        if document.get("version") != VERSION:
+            raise InvalidInputError(
+                f"the certificate has version {reprlib.repr(document.get('version'))}; this program"
+                f" reads version {VERSION}"
+            )
+        return cls(
+            _whole(_entry(document, "players"), "players"),
+            tuple(_part_from_json(part) for part in _list(document, "parts")),
+            _pairs(document, "must_link"),
+            _pairs(document, "cannot_link"),
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the certificate to a JSON file."""
+        with atomic_write(path) as file:
+            file.write(json.dumps(self.to_json(), separators=(",", ":")).encode())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Certificate:
+        """Read a certificate from a JSON file."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInputError(
+                f"cannot read the certificate {path}: {error.strerror or error}"
+            ) from None
+        return cls.from_json(load_json(content, f"certificate {path}"))
+
+
+def _part_to_json(part: Part) -> dict[str, Any]:
+    # Stages share most of their inequalities; each is written once.
+    triangles, which = np.unique(part.triangles, axis=0, return_inverse=True)
+    cuts, which_cut = np.unique(part.cuts, axis=0, return_inverse=True)
+    number = np.concatenate([which.ravel(), len(triangles) + which_cut.ravel()])
+    return {
+        "nodes": [list(node) for node in part.nodes],
+        "unit": [part.unit.numerator, part.unit.denominator],
+        "value": part.value,
+        "bound": part.bound,
+        "merges": [list(pair) for pair in part.merges],
+        "triangles": triangles.tolist(),
+        "cuts": [[node for node in cut if node >= 0] for cut in cuts.tolist()],
+        "tree": [_branch_to_json(branch, number) for branch in part.tree],
+    }
+
+
+def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
+    """Describe a branch, with inequality k called number[k]."""
+    document: dict[str, Any] = {
+        "stages": [
+            {
+                "bits": stage.bits,
+                "rows": number[stage.rows].tolist(),
+                "values": stage.values.tolist(),
+            }
+            for stage in branch.stages
+        ]
+    }
+    if branch.pair is not None:
+        document |= {
+            "pair": list(branch.pair),
+            "together": branch.together,
+            "apart": branch.apart,
+        }
+    return document
+
+
+# Whatever a file holds is checked below, before anything is made of it.
+
+
+def _part_from_json(document: Any) -> Part:  # noqa: ANN401
+    numerator, denominator = _wholes(_entry(document, "unit"), "unit", 2)
+    if not (abs(numerator) < LARGEST_UNIT and 0 < denominator < LARGEST_UNIT):
+        raise _damaged("'unit' is no fraction that a grid of floats can have")
+    triangles = _list(document, "triangles")
+    corners = list(itertools.chain.from_iterable(_wholes(row, "triangles", 3) for row in triangles))
+    return Part(
+        nodes=tuple(_wholes(node, "nodes") for node in _list(document, "nodes")),
+        unit=Fraction(numerator, denominator),
+        value=_whole(_entry(document, "value"), "value"),
+        bound=_whole(_entry(document, "bound"), "bound"),
+        merges=_pairs(document, "merges"),
+        triangles=_vector(corners, "triangles").reshape(-1, 3),
+        cuts=_cuts(_list(document, "cuts")),
+        tree=tuple(_branch_from_json(branch) for branch in _list(document, "tree")),
+    )
+
+
+def _branch_from_json(document: Any) -> Branch:  # noqa: ANN401
+    stages = tuple(_stage_from_json(stage) for stage in _list(document, "stages"))
+    if "pair" not in document:
+        return Branch(stages)
+    i, j = _wholes(document["pair"], "pair", 2)
+    return Branch(
+        stages,
+        (i, j),
+        _whole(_entry(document, "together"), "together"),
+        _whole(_entry(document, "apart"), "apart"),
+    )
+
+
+def _stage_from_json(document: Any) -> Stage:  # noqa: ANN401
+    return Stage(
+        _whole(_entry(document, "bits"), "bits"),
+        _vector(_entry(document, "rows"), "rows"),
+        _vector(_entry(document, "values"), "values"),
+    )
+
+
+def _damaged(complaint: str) -> InvalidInputError:
+    return InvalidInputError(f"the certificate is damaged: {complaint}")
+
+
+def _entry(document: Any, name: str) -> Any:  # noqa: ANN401
+    if not isinstance(document, dict) or name not in document:
+        raise _damaged(f"where {name!r} should be is {reprlib.repr(document)}")
+    return document[name]
+
+
+def _list(document: Any, name: str) -> list[Any]:  # noqa: ANN401
+    entry = _entry(document, name)
+    if not isinstance(entry, list):
+        raise _damaged(f"{name!r} is {reprlib.repr(entry)}, not a list")
+    return entry
+
+
+def _whole(number: Any, name: str) -> int:  # noqa: ANN401
+    if type(number) is not int:
+        raise _damaged(f"{name!r} is {reprlib.repr(number)}, not a whole number")
+    return number
+
+
+def _wholes(numbers: Any, name: str, length: int | None = None) -> tuple[int, ...]:  # noqa: ANN401
+    if not isinstance(numbers, list) or not {int}.issuperset(map(type, numbers)):
+        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not a list of whole numbers")
+    if length is not None and len(numbers) != length:
+        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not {length} numbers")
+    return tuple(numbers)
+
+
+def _pairs(document: Any, name: str) -> tuple[tuple[int, int], ...]:  # noqa: ANN401
+    pairs = [_wholes(pair, name, 2) for pair in _list(document, name)]
+    return tuple((i, j) for i, j in pairs)
+
+
+def _vector(numbers: Any, name: str) -> IntVector:  # noqa: ANN401
+    whole = _wholes(numbers, name)
+    if any(abs(number) >= 1 << 62 for number in whole):
+        raise _damaged(f"{name!r} holds a number of more than 62 bits")
+    return np.array(whole, np.int64)
+
+
+def _cuts(rows: list[Any]) -> NDArray[np.int32]:
+    """Return cuts of different lengths as a matrix, filled up with −1."""
+    lengths = [len(_wholes(row, "cuts")) for row in rows]
+    if not all(2 <= length <= LONGEST_CUT for length in lengths):
+        raise _damaged(f"a cut has not 2 to {LONGEST_CUT} nodes")
+    nodes = _vector(list(itertools.chain.from_iterable(rows)), "cuts")
+    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < 1 << 31:
+        raise _damaged("a cut names a node that is not there")
+    matrix = np.full((len(rows), max(lengths, default=3)), -1, np.int32)
+    matrix[np.arange(matrix.shape[1]) < np.array(lengths, np.int64)[:, None]] = nodes
+    return matrix

@@ -1,0 +1,241 @@
+"""verify(graph, structure, certificate): check a proof in exact integers, without any solver.
+
+Nothing is taken from the certificate but multipliers, branching pairs and claims; the weights come
+from the graph, and what structures are compared comes from the caller. Nothing of a solver is used:
+weights become whole numbers in `_proof_weights`, and the tree is walked in `_proof_tree`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from coalitions.structure import CoalitionStructure
+from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
+from solvers.proofs._demands import Links, Pairs
+from solvers.proofs._tree import check_part, refuse_unless
+from solvers.proofs._weights import (
+    NodePairs,
+    between_nodes,
+    exact_sum,
+    gains,
+    rounded,
+    slack,
+    trimmed,
+)
+from solvers.proofs.certificate import LARGEST_UNIT, Certificate, Part
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked.
+
+    Attributes
+    ----------
+    value
+        What the structure is worth.
+    bound
+        What no structure that meets the demands is worth more than; None without a certificate.
+    optimal
+        Whether that proves the structure; None if the bound was not checked.
+    positive_weight
+        All that can be gained: the scale on which value and bound are compared.
+    must_link, cannot_link
+        The demands: pairs of players that all structures under comparison have together, or apart.
+    """
+
+    value: float
+    bound: float | None
+    optimal: bool | None
+    positive_weight: float
+    must_link: tuple[tuple[int, int], ...] = ()
+    cannot_link: tuple[tuple[int, int], ...] = ()
+
+
+def verify(
+    graph: SynergyGraph,
+    structure: CoalitionStructure,
+    certificate: Certificate | None = None,
+    *,
+    must_link: Pairs = (),
+    cannot_link: Pairs = (),
+) -> Verification:
+    """Return the value of a structure and the bound that a certificate proves.
+
+    Parameters
+    ----------
+    graph
+        The graph, from which all weights are taken.
+    structure
+        The structure that is claimed to be the best one found.
+    certificate
+        The proof; without it only partition, demands and value are checked.
+    must_link, cannot_link
+        Pairs of players that must, or must not, be in one coalition. A proof for other demands is
+        refused: it speaks about other structures.
+
+    Raises
+    ------
+    InvalidInputError
+        The structure does not meet the demands, or the certificate does not prove what it claims,
+        holds for other demands, or belongs to another graph or structure.
+
+    Examples
+    --------
+    >>> graph = SynergyGraph([[0, 5], [5, 0]], ["ann", "bob"])
+    >>> alone, proof = CoalitionStructure([[0], [1]]), Certificate(2, (), cannot_link=((0, 1),))
+    >>> verify(graph, alone, proof, cannot_link=[(0, 1)]).optimal
+    True
+    >>> verify(graph, alone, proof)
+    Traceback (most recent call last):
+        ...
+    coalitions.errors.InvalidInputError: the certificate is refused: it compares only structures \
+that keep ann and bob apart, which is not demanded
+    """
+    n, names = graph.n_players, graph.labels
+    demands = Links.of(n, must_link, cannot_link)
+    value, most = _value(graph, structure)
+    broken = demands.broken(structure.labels.tolist(), names)
+    if broken is not None:
+        raise InvalidInputError(f"the structure is refused: {broken}")
+    if certificate is None:
+        return Verification(value, None, None, most, demands.must, demands.cannot)
+    refuse_unless(
+        certificate.n_players == n,
+        f"it is for {_short(certificate.n_players)} players, the graph has {n}",
+    )
+    _check_demands(certificate, demands, names)
+    bound, gained = _bound(graph, structure, certificate, demands)
+    # Not by two floats: beside players who must be together at −1e16, 3 and 4 are one number.
+    gap = bound - exact_sum(_inside(graph, structure))
+    scale = min(most, float(gained))
+    optimal = gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(scale)
+    return Verification(value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot)
+
+
+def _value(graph: SynergyGraph, structure: CoalitionStructure) -> tuple[float, float]:
+    """Return what a structure is worth, and the sum of all positive weights."""
+    try:
+        return graph.value(structure), positive_weight(graph)
+    except OverflowError:
+        raise InvalidInputError(
+            "the weights of this graph add up to more than a float can hold; divide them"
+        ) from None
+
+
+def _inside(graph: SynergyGraph, structure: CoalitionStructure) -> list[float]:
+    """Return the weights inside coalitions."""
+    labels, (i, j, weight) = structure.labels, graph.edges
+    inside: list[float] = weight[labels[i] == labels[j]].tolist()
+    return inside
+
+
+def _check_demands(certificate: Certificate, demands: Links, names: Sequence[str]) -> None:
+    """Refuse a certificate for other structures than those asked about.
+
+    One for fewer demands would prove the bound, too. Equality is simpler, and says what was proven.
+    """
+    own = Links.of(
+        len(names),
+        certificate.must_link,
+        certificate.cannot_link,
+        "the certificate is refused: its ",
+    )
+    extra, missing = own.beyond(demands, names), demands.beyond(own, names)
+    refuse_unless(
+        extra is None, f"it compares only structures that keep {extra}, which is not demanded"
+    )
+    refuse_unless(missing is None, f"it does not keep {missing}, which is demanded")
+
+
+def _bound(
+    graph: SynergyGraph, structure: CoalitionStructure, certificate: Certificate, demands: Links
+) -> tuple[Fraction, Fraction]:
+    """Return what no structure is worth more than, if all parts prove it, and what can be gained.
+
+    What players who must be together are worth is no gain, nor is what must not be.
+    """
+    nodes, part_of = _all_nodes(certificate, demands)
+    node_of = np.empty(graph.n_players, np.int64)
+    for number, node in enumerate(nodes):
+        node_of[list(node)] = number
+    apart = node_of[np.array(sorted(demands.apart), np.int64).reshape(-1, 2)]
+    bound, pairs = between_nodes(graph, node_of, len(nodes), apart)
+    is_across = part_of[pairs.one] != part_of[pairs.two]
+    for k in np.flatnonzero(is_across & (pairs.weight > 0) & ~pairs.forbidden).tolist():
+        one, two = (graph.labels[nodes[end][0]] for end in (pairs.one[k], pairs.two[k]))
+        refuse_unless(
+            False, f"{one} and {two} gain by being together, but the proof treats them apart"
+        )
+    pairs = pairs[~is_across]
+    # Nodes are numbered part by part, so the pairs of a part follow each other.
+    first_node = np.cumsum([0, *(len(part.nodes) for part in certificate.parts)])
+    first_pair = np.searchsorted(pairs.one, first_node)
+    block = structure.labels[[node[0] for node in nodes]]
+    for number, part in enumerate(certificate.parts):
+        own = pairs[first_pair[number] : first_pair[number + 1]]
+        start, end = first_node[number], first_node[number + 1]
+        bound += _part_bound(part, own, int(start), block[start:end], f"part {number}")
+    return bound, gains(pairs)
+
+
+def _all_nodes(certificate: Certificate, demands: Links) -> tuple[list[tuple[int, ...]], IntVector]:
+    """Return the nodes of all parts, then a node for everybody else; and the part of each."""
+    nodes = [tuple(sorted(node)) for part in certificate.parts for node in part.nodes]
+    demanded = demands.members()
+    refuse_unless(all(nodes), "a node has no players")
+    refuse_unless(len(set(nodes)) == len(nodes), "a player is in two nodes")
+    refuse_unless(
+        set(demanded).issuperset(nodes),
+        "a node is not one player, nor all of a set of players that must be together",
+    )
+    part_of = [k for k, part in enumerate(certificate.parts) for _ in part.nodes]
+    listed = set(nodes)
+    alone = [node for node in demanded if node not in listed]
+    part_of += range(len(certificate.parts), len(certificate.parts) + len(alone))
+    return nodes + alone, np.array(part_of, np.int64)
+
+
+def _part_bound(part: Part, pairs: NodePairs, first: int, block: IntVector, name: str) -> Fraction:
+    """Return the bound of one part, whose nodes are numbered from `first` on."""
+    unit = part.unit
+    refuse_unless(
+        unit > 0 and max(unit.numerator, unit.denominator) < LARGEST_UNIT,
+        f"the unit of {name} is not positive, or none that floats can have",
+    )
+    one, two = pairs.one - first, pairs.two - first
+    whole = rounded(pairs.weight, unit)
+    together = (block[one] == block[two]) & ~pairs.forbidden
+    found = sum(whole[together].tolist())
+    refuse_unless(
+        found >= part.value,
+        f"it was made for a structure worth more than this one ({name}:"
+        f" {_short(part.value)} against {_short(found)} times {float(unit):.6g})",
+    )
+    local = NodePairs(one, two, pairs.weight, pairs.above, pairs.forbidden)
+    weights = trimmed(local, whole, len(part.nodes))
+    check_part(part, one, two, weights, name)
+    # Where nothing is positive, not even what rounding leaves out can be gained.
+    return min(unit * part.bound + slack(local, weights, unit), gains(local))
+
+
+def _rounded_up(exact: Fraction) -> float:
+    """Return a float that is not below a fraction."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        nearest = math.inf
+    refuse_unless(math.isfinite(nearest), "its bound is larger than a float can hold")
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _short(number: int) -> str:
+    """Return a whole number, or how long it is."""
+    return str(number) if abs(number) < 10**30 else f"a number of {number.bit_length()} bits"

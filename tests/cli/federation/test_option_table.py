@@ -1,0 +1,335 @@
+"""No option does nothing: each changes config.toml, and what the table says it changes.
+
+Every option is tried in two tiny runs that differ in it alone. Runs that several options are
+compared with are made once.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+
+from coalitions.errors import InvalidInputError  # noqa: E402
+from learners.algorithm import ALGORITHMS  # noqa: E402
+from learners.runs.run import run  # noqa: E402
+from learners.settings.config import RunConfig  # noqa: E402
+from learners.settings.options import OBSERVABLES, options_of  # noqa: E402
+from tests.cli.federation.test_run import typed  # noqa: E402, F401 (a fixture)
+
+TINY = {
+    "clients": 4,
+    "rounds": 2,
+    "local_epochs": 1,
+    "train_size": 20,
+    "batch_size": 5,
+    "workers": 1,
+}
+
+PRIVATE = {"clip": 0.1, "noise": 1.0}
+PICTURES = {"dataset": "mnist", "data_dir": "here", "model": "lenet-64"}
+
+SETTINGS = {
+    "algorithm": ("local", {}),
+    "aggregation": ("median", {}),
+    "norm_limit": (1.0, {}),
+    "rounds": (3, {}),
+    "participation": (0.5, {}),
+    "dataset": ("digits-domains", {}),
+    "data_dir": ("there", PICTURES),
+    "clients": (5, {}),
+    "partition": ("iid", {}),
+    "train_size": (30, {}),
+    "test_size": (9, {}),
+    "validation_share": (0.5, {}),
+    "poison": (("noise:1",), {}),
+    "model": ("mlp", PICTURES),
+    "local_epochs": (2, {}),
+    "batch_size": (7, {}),
+    "optimizer": ("adam", {}),
+    "lr": (0.06, {}),
+    "momentum": (0.5, {}),
+    "noise": (0.5, PRIVATE),
+    "clip": (0.2, PRIVATE),
+    "epsilon": (5.0, {"clip": 0.1, "epsilon": 50.0}),
+    "delta": (1e-3, PRIVATE),
+    "dp": ("records", PRIVATE),
+    "seed": (1, {}),
+    "device": None,  # see test_device_and_engine
+    "engine": None,
+    "workers": (2, {}),
+    "evaluate_every": (2, {}),
+    "checkpoint_every": (2, {}),
+    "plugins": None,  # see test_plugins
+}
+"""Each setting, the value it is changed to, and what else both runs have."""
+
+FOLLOW = {"algorithm": {"options"}, "dataset": {"partition", "model"}}
+"""Settings that are decided by another one if they are left open."""
+
+OPTIONS = {
+    ("apfl", "alpha"): 0.9,
+    ("cffl", "solver"): "greedy",
+    ("cffl", "time_limit"): 1e-9,
+    ("ditto", "lam"): 3.0,
+    ("ditto", "personal_epochs"): 2,
+    ("fedacs", "p"): 0.9,
+    ("fedacs", "delta"): -2.0,
+    ("fedamp", "lam"): 1.0,
+    ("fedamp", "sigma"): 1.0,
+    ("fedamp", "alpha"): 0.5,
+    ("fedamp", "self_weight"): 0.9,
+    ("fedavg-ft", "fine_tune_epochs"): 2,
+    ("fedc2i", "gamma"): 0.0,
+    ("fedem", "k"): 2,
+    ("fedfomo", "k"): 1,
+    ("fedfomo", "epsilon"): 1.0,
+    ("fedfomo", "epsilon_decay"): 1.0,
+    ("fedproto", "lam"): 0.0,
+    ("fedprox", "mu"): 1.0,
+    ("fedrep", "head_epochs"): 2,
+    ("fedrep", "body_epochs"): 2,
+    ("fedrod", "gamma"): 0.0,
+    ("fedrod", "width"): 3,
+    ("ifca", "k"): 2,
+    ("per-fedavg", "alpha"): 0.01,
+    ("per-fedavg", "delta"): 1.0,
+    ("pfedhn", "server_lr"): 0.05,
+    ("pfedhn", "embedding"): 3,
+    ("pfedhn", "width"): 5,
+    ("pfedhn", "hidden_layers"): 1,
+    ("pfedme", "lam"): 10.0,
+    ("pfedme", "inner_steps"): 1,
+    ("pfedme", "eta"): 0.01,
+    ("pfedme", "personal_lr"): 0.01,
+    ("pfedme", "beta"): 0.5,
+    ("pfedsv", "k"): 1,
+    ("pfedsv", "explore"): 1.0,
+    ("pfedsv", "alpha"): 0.1,
+    ("pfedsv", "method"): "permutation",
+    ("pfedsv", "permutations"): 1,
+}
+"""Options that are numbers or names, and the value they are changed to; others try all choices."""
+
+WITH = {
+    ("cffl", "time_limit"): ({"clients": 8}, {"synergy": "cos", "solver": "highs"}),
+    ("domain", "separate_poisoned"): ({"poison": ("noise:1",), "partition": "iid"}, {}),
+    ("fedfomo", "epsilon"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 0.0}),
+    ("fedfomo", "epsilon_decay"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 1.0}),
+    ("fedrep", "cut"): (PICTURES, {}),
+    ("pfedhn", "server_lr"): ({}, {"width": 5}),
+    ("pfedhn", "embedding"): ({}, {"width": 5}),
+    ("pfedhn", "hidden_layers"): ({}, {"width": 5}),
+    ("pfedsv", "order"): ({"rounds": 4, "partition": "iid"}, {"k": 1}),
+    ("pfedsv", "explore"): ({"rounds": 3}, {}),
+    ("pfedsv", "dynamic"): ({"rounds": 3}, {}),
+    ("pfedsv", "permutations"): ({}, {"method": "permutation"}),
+}
+"""What else both runs need for an option to show: settings of the run, options of the method."""
+
+
+def lines(folder, name):
+    path = folder / name
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def metric(key):
+    return lambda folder: [line[key] for line in lines(folder, "metrics.jsonl")]
+
+
+def of_result(key):
+    return lambda folder: json.loads((folder / "result.json").read_text())[key]
+
+
+def scores(folder):
+    return [
+        {key: value for key, value in line.items() if "test_" in key}
+        for line in lines(folder, "metrics.jsonl")
+    ]
+
+
+SEEN = {
+    "models": lambda folder: [file.read_bytes() for file in sorted(folder.glob("models/*"))],
+    "data": lambda folder: (folder / "clients.json").read_text(),
+    "scores": scores,
+    "rounds": lambda folder: len(lines(folder, "metrics.jsonl")),
+    "participants": metric("participants"),
+    "evaluations": lambda folder: [bool(line) for line in scores(folder)],
+    "traffic": of_result("communication"),
+    "relevance": lambda folder: np.load(folder / "relevance.npy").tolist(),
+    "structure": lambda folder: lines(folder, "structures.jsonl"),
+    "solver": metric("structure_solver"),
+    "proof": metric("structure_optimal"),
+    "epsilon": of_result("epsilon"),
+    "place": lambda folder: json.loads((folder / "environment.json").read_text()),
+    "checkpoints": lambda folder: (folder / "checkpoints.seen").read_text(),
+}
+"""How each observable is read from a run's folder."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two folders with a small "mnist" each."""
+    folders = {}
+    for name, seed in (("here", 0), ("there", 1)):
+        rng = np.random.default_rng(seed)
+        folders[name] = tmp_path_factory.mktemp(name)
+        images = {}
+        for part, n in (("train", 400), ("test", 100)):
+            images[f"x_{part}"] = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
+            images[f"y_{part}"] = rng.integers(0, 10, n)
+        np.savez(folders[name] / "mnist.npz", **images)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory, files):
+    """A function from settings to the folder of a run with them; the same run is made once."""
+    folders = {}
+
+    def folder_of(settings):
+        key = json.dumps(settings, sort_keys=True)
+        if key not in folders:
+            folder = tmp_path_factory.mktemp("runs") / "run"
+            seen = []
+
+            def after(round):
+                seen.append(sorted(file.name for file in folder.glob("checkpoints/*.json")))
+
+            if "data_dir" in settings:
+                settings = settings | {"data_dir": str(files[settings["data_dir"]])}
+            run(settings, folder, on_round=after)
+            (folder / "checkpoints.seen").write_text(repr(seen))
+            folders[key] = folder
+        return folders[key]
+
+    return folder_of
+
+
+def config(folder):
+    return tomllib.loads((folder / "config.toml").read_text())
+
+
+def differing(one, other):
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+
+
+def test_everything_in_the_table_is_tried():
+    settings = [each.name for each in options_of(RunConfig)]
+    assert list(SETTINGS) == settings
+    chosen = {
+        (name, each.name)
+        for name in ALGORITHMS
+        if ALGORITHMS[name].__module__.startswith("learners.algorithms.")
+        for each in options_of(ALGORITHMS[name])
+        if each.choices is None and each.hint is not bool
+    }
+    assert set(OPTIONS) == chosen
+    assert set(SEEN) | {"names"} == set(OBSERVABLES)
+
+
+@pytest.mark.parametrize("name", [name for name, case in SETTINGS.items() if case])
+def test_a_setting_changes_what_it_says(name, tried):
+    (row,) = (each for each in options_of(RunConfig) if each.name == name)
+    value, context = SETTINGS[name]
+    before, after = tried(TINY | context), tried(TINY | context | {name: value})
+    assert name in differing(config(before), config(after))
+    assert differing(config(before), config(after)) <= {name} | FOLLOW.get(name, set())
+    assert row.help
+    assert SEEN[row.changes](before) != SEEN[row.changes](after)
+
+
+def rows_of_algorithms():
+    for name in ALGORITHMS:
+        if ALGORITHMS[name].__module__.startswith("learners.algorithms."):
+            for row in options_of(ALGORITHMS[name]):
+                values = row.choices or ((not row.default,) if row.hint is bool else ())
+                values = [each for each in values if each != row.default]
+                for value in values or [OPTIONS[name, row.name]]:
+                    yield pytest.param(name, row, value, id=f"{name}-{row.name}-{value}")
+
+
+@pytest.mark.parametrize(("algorithm", "row", "value"), list(rows_of_algorithms()))
+def test_an_option_changes_what_it_says(algorithm, row, value, tried):
+    context, options = WITH.get((algorithm, row.name), ({}, {}))
+    needed = {key: wanted[0] for key, wanted in row.document()["needs"].items()}
+    options = {key: each for key, each in needed.items() if each is not None} | options
+    settings = TINY | context | {"algorithm": algorithm}
+    before = tried(settings | {"options": options})
+    after = tried(settings | {"options": options | {row.name: value}})
+    assert differing(config(before), config(after)) == {"options"}
+    assert differing(config(before)["options"], config(after)["options"]) == {row.name}
+    assert row.help
+    assert SEEN[row.changes](before) != SEEN[row.changes](after)
+
+
+@pytest.mark.parametrize("name", ["local_epochs", "batch_size", "optimizer", "lr", "momentum"])
+@pytest.mark.parametrize("algorithm", [
+    name for name in ALGORITHMS if ALGORITHMS[name].__module__.startswith("learners.algorithms.")
+])  # fmt: skip
+def test_every_algorithm_listens_to_the_settings_of_training(algorithm, name, tried):
+    value, _ = SETTINGS[name]
+    options = {"width": 5} if algorithm == "pfedhn" else {}  # its default is slow
+    settings = TINY | {"rounds": 1, "algorithm": algorithm, "options": options}
+    before, after = tried(settings), tried(settings | {name: value})
+    assert SEEN["models"](before) != SEEN["models"](after)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
+    """What is typed as a flag is what a run is asked; a file says the same with other words."""
+    asked = []
+
+    def forecast(config):
+        asked.append(config)
+        raise InvalidInputError("enough")
+
+    monkeypatch.setattr("learners.runs.forecast.forecast", forecast)
+    value, context = SETTINGS[name] or ("cpu" if name == "device" else "json", {})
+    if name == "plugins":
+        value = ("json",)  # any module that can be imported
+    if name == "data_dir":
+        value = str(Path.cwd() / "there")
+    settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
+    flags = []
+    for key, each in settings.items():
+        for one in each if isinstance(each, tuple) else (each,):
+            flags += ["--plugin" if key == "plugins" else f"--{key.replace('_', '-')}", one]
+    assert "enough" in typed("run", "--dry-run", *flags).stderr
+    Path("file.toml").write_text(RunConfig.of(settings).toml())
+    assert "enough" in typed("run", "file.toml", "--dry-run").stderr
+    assert asked == [RunConfig.of(settings)] * 2
+
+
+def test_device_and_engine(tried):
+    place = SEEN["place"](tried(TINY))
+    assert (place["device"], place["engine"]) == ("cpu", "local") or torch.cuda.is_available()
+    if not torch.cuda.is_available():
+        with pytest.raises(InvalidInputError, match="device cuda: torch finds no GPU here"):
+            run(TINY | {"device": "cuda"})
+    with pytest.raises(InvalidInputError, match="no engine named 'pigeons'; there are: local"):
+        run(TINY | {"engine": "pigeons"})
+
+
+def test_plugins(tmp_path, monkeypatch):
+    (tmp_path / "my_method.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from learners.algorithm import ALGORITHMS, Algorithm\n"
+        "@ALGORITHMS.register('mine')\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(Algorithm):\n"
+        "    strength: float = 0.5\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
+    settings = TINY | {"algorithm": "mine", "rounds": 1}
+    with pytest.raises(InvalidInputError, match="no algorithm named 'mine'"):
+        run(settings)
+    result = run(settings | {"plugins": ["my_method"]}, tmp_path / "run")
+    assert config(tmp_path / "run")["plugins"] == ["my_method"]
+    assert result.config.options == {"strength": 0.5}

@@ -1,0 +1,164 @@
+"""`coalitions solve` as a user types it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("coalitions")
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
+
+
+def coalitions(*arguments, stdin=None, **options):
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], input=stdin, capture_output=True, text=True, **options
+    )
+
+
+@pytest.mark.parametrize("solver", ["auto", "cbc", "cp-sat", "highs"])
+def test_the_example_is_solved_and_proven(solver):
+    result = coalitions("solve", EXAMPLE, "--solver", solver, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert set(document) >= {
+        "coalitions",
+        "value",
+        "bound",
+        "gap",
+        "optimal",
+        "seconds",
+        "solver",
+        "players",
+    }
+    domains = [{name.split("-")[0] for name in block} for block in document["coalitions"]]
+    assert all(len(domain) == 1 for domain in domains)
+    assert document["optimal"] is True
+    assert document["gap"] == pytest.approx(0)
+    assert document["players"] == 15
+    assert document["value"] == pytest.approx(7.711, abs=1e-9)
+
+
+def test_people_get_a_table_and_a_verdict():
+    result = coalitions("solve", EXAMPLE, "--solver", "highs")
+    assert result.returncode == 0
+    assert "mnist-1" in result.stdout
+    assert "optimal: no structure is worth more" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments", "sentence"),
+    [
+        (None, "", [], "there is no such file"),
+        ("empty.csv", "", [], "is empty"),
+        ("wide.csv", "0,1,2\n1,0,2\n", [], "must be square"),
+        ("skew.csv", ",a,b\na,0,1\nb,2,0\n", [], "not symmetric: 'a'–'b' is 1 but 'b'–'a' is 2"),
+        ("nan.csv", "0,nan\nnan,0\n", [], "(row 1, column 2) is nan"),
+        ("inf.csv", "0,inf\ninf,0\n", [], "(row 1, column 2) is inf"),
+        ("twice.csv", ",a,a\na,0,1\na,1,0\n", [], "the label 'a' is used twice"),
+        ("word.csv", "0,1\none,0\n", [], "line 2, column 1: 'one' is not a number"),
+        ("what.xyz", "0", [], "the format 'xyz' is unknown"),
+        ("ok.csv", "0,1\n1,0\n", ["--solver", "hihgs"], "did you mean 'highs'? there are: "),
+        ("ok.csv", "0,1\n1,0\n", ["--time-limit", "-1"], "time_limit is -1.0"),
+        ("ok.csv", "0,1\n1,0\n", ["--time-limit", "soon"], "'soon' is not a valid float"),
+        ("ok.csv", "0,1\n1,0\n", ["--must-link", "0"], "--must-link takes two names"),
+        ("ok.csv", "0,1\n1,0\n", ["--must-link", "0,7"], "there is no player '7'"),
+        ("ok.csv", "0,1\n1,0\n", ["--sovler", "highs"], "No such option"),
+        ("ok.csv", "0,1\n1,0\n", ["--plugin", "no.such"], "plugin 'no.such' cannot be imported"),
+        ("ok.csv", "0,1\n1,0\n", ["--output", "no/such/dir.json"], "cannot be written"),
+        ("ok.csv", "0,1\n1,0\n", ["--certificate", "no/such/dir.json"], "cannot be written"),
+        (
+            "ok.csv",
+            "0,1\n1,0\n",
+            ["--certificate", "proof.json", "--solver", "highs"],
+            "--certificate: highs gives no certificate; use branch-and-cut",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, name, text, arguments, sentence):
+    path = tmp_path / (name or "missing.csv")
+    if name is not None:
+        path.write_text(text)
+    result = coalitions("solve", path, *arguments, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("coalitions: ")
+    assert sentence in lines[0]
+
+
+def test_an_asymmetric_matrix_is_accepted_on_request(tmp_path):
+    path = tmp_path / "skew.csv"
+    path.write_text(",a,b\na,0,1\nb,2,0\n")
+    for how, value in (("mean", 1.5), ("min", 1.0), ("max", 2.0)):
+        result = coalitions("solve", path, "--symmetrise", how, "--solver", "highs", "--json")
+        assert json.loads(result.stdout)["value"] == value
+
+
+def test_infeasible_demands_are_exit_code_1():
+    result = coalitions("solve", EXAMPLE, "--n-groups", "16")
+    assert result.returncode == 1
+    assert "n_groups is 16" in result.stderr
+
+
+def test_standard_input_output_file_and_links(tmp_path):
+    out = tmp_path / "solution.json"
+    result = coalitions(
+        "solve", "-", "--format", "csv", "--solver", "highs", "--output", out, "--json",
+        "--must-link", "mnist-1,svhn-1", "--cannot-link", "usps-1,usps-2",
+        stdin=EXAMPLE.read_text(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    document = json.loads(out.read_text())
+    assert document == json.loads(result.stdout)
+    blocks = {name: k for k, block in enumerate(document["coalitions"]) for name in block}
+    assert blocks["mnist-1"] == blocks["svhn-1"]
+    assert blocks["usps-1"] != blocks["usps-2"]
+    warm = coalitions("solve", EXAMPLE, "--warm-start", out, "--solver", "highs", "--json")
+    assert json.loads(warm.stdout)["optimal"]
+
+
+def test_sizes_from_the_prompt():
+    result = coalitions(
+        "solve", EXAMPLE, "--solver", "cp-sat", "--formulation", "full", "--max-size", "4", "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, json.loads(result.stdout)["coalitions"])) <= 4
+
+
+def test_a_locale_without_utf8_gets_no_traceback(tmp_path):
+    path = tmp_path / "skew.csv"
+    path.write_text(",ä,b\nä,0,1\nb,2,0\n", encoding="utf-8")
+    import os
+
+    result = coalitions("solve", path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_solvers_are_listed():
+    result = coalitions("solvers", "--json")
+    states = json.loads(result.stdout)
+    assert states["cbc"] is states["cp-sat"] is states["highs"] is True
+    assert "brute-force" in states
+    assert coalitions("solvers").returncode == 0
+
+
+def test_version_and_help():
+    assert coalitions("--version").stdout.startswith("coalitions ")
+    assert "solve" in coalitions("--help").stdout
+    assert "Example" in coalitions("solve", "--help").stdout
+
+
+def test_verbose_says_who_solved_it_and_what_was_counted():
+    result = coalitions("solve", EXAMPLE, "--solver", "highs", "--verbose", "--json")
+    assert result.returncode == 0, result.stderr
+    assert "highs  " in result.stderr.splitlines()[-1]
+    assert "rows " in result.stderr.splitlines()[-1]
+    assert '"optimal": true' in result.stdout
+    assert coalitions("solve", EXAMPLE, "--solver", "highs", "--quiet").stderr == ""

@@ -1,0 +1,184 @@
+"""`coalitions value` and `coalitions stability`: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cli.app import app, main
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
+
+
+@pytest.fixture
+def coalitions(monkeypatch, capsys):
+    """Run a command in this process, which saves two seconds a time."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
+        monkeypatch.setattr(app, "registered_commands", [])  # main adds them each time
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return SimpleNamespace(returncode=end.value.code, stdout=printed.out, stderr=printed.err)
+
+    return run
+
+
+@pytest.fixture
+def document(coalitions):
+    """Run a command with --json and return what it prints."""
+
+    def run(*arguments):
+        result = coalitions(*arguments, "--json")
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+        return json.loads(result.stdout)
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "graph.csv").write_text(",a,b,c\na,0,2,-1\nb,2,0,0.5\nc,-1,0.5,0\n")
+    majority = {"values": [0, 0, 0, 1, 0, 1, 1, 1], "labels": ["x", "y", "z"]}
+    (tmp_path / "majority.json").write_text(json.dumps(majority))
+    (tmp_path / "path.edges").write_text("y x 1\nz y 1\n")
+    (tmp_path / "union.json").write_text('{"coalitions": [["y", "x"], ["z"]]}')
+    (tmp_path / "grand.json").write_text('{"coalitions": [["a", "b", "c"]]}')
+    (tmp_path / "pair.json").write_text('{"coalitions": [["a", "b"], ["c"]]}')
+    (tmp_path / "poor.json").write_text('{"values": [0, 1, 1, 1]}')
+    return tmp_path
+
+
+def test_shares_of_a_majority(document, files):
+    majority = files / "majority.json"
+    found = document("value", majority, "--concept", "banzhaf")
+    assert found["values"] == pytest.approx({"x": 0.5, "y": 0.5, "z": 0.5})
+    assert found["method"] == "exact"
+    found = document("value", majority, "--concept", "nucleolus")
+    assert found["values"] == pytest.approx({"x": 1 / 3, "y": 1 / 3, "z": 1 / 3})
+    assert found["verified"] is True
+    assert found["stages"][0]["excess"] == pytest.approx(1 / 3)
+    found = document("value", majority, "--concept", "least-core")
+    assert found["epsilon"] == pytest.approx(1 / 3)
+    assert found["core_is_empty"] is True
+    found = document("value", majority, "--concept", "beta-shapley", "--alpha", 1, "--beta", 1)
+    assert found["values"] == pytest.approx({"x": 1 / 3, "y": 1 / 3, "z": 1 / 3})
+
+
+def test_values_that_need_a_second_file(document, files):
+    majority = files / "majority.json"
+    links, union = files / "path.edges", files / "union.json"
+    found = document("value", majority, "--concept", "myerson", "--links", links)
+    assert found["values"] == pytest.approx({"x": 1 / 6, "y": 4 / 6, "z": 1 / 6})
+    found = document("value", majority, "--concept", "owen", "--structure", union)
+    assert found["values"] == pytest.approx({"x": 0.5, "y": 0.5, "z": 0})
+    found = document("value", majority, "--concept", "payoffs", "--structure", union)
+    assert found["values"] == pytest.approx({"x": 0.5, "y": 0.5, "z": 0})
+    assert found["coalitions"] == [["x", "y"], ["z"]]
+
+
+@pytest.mark.parametrize("index", ["shapley-interaction", "banzhaf-interaction"])
+def test_interactions_of_a_graph_are_its_synergies(document, files, index):
+    found = document("value", files / "graph.csv", "--concept", index)
+    pairs = {tuple(pair["players"]): pair["value"] for pair in found["pairs"]}
+    assert pairs == {("a", "b"): 2, ("a", "c"): -1, ("b", "c"): 0.5}
+
+
+def test_sampling_keeps_the_budget_and_the_seed(document):
+    arguments = ("value", EXAMPLE, "--concept", "banzhaf", "--method", "msr", "--budget", 100)
+    one, two = document(*arguments), document(*arguments)
+    assert one == two != document(*arguments, "--seed", 1)
+    assert one["evaluations"] <= 100
+    assert max(one["stderr"].values()) > 0
+
+
+@pytest.mark.parametrize("concept", ["banzhaf", "prenucleolus", "least-core"])
+def test_people_get_a_table(coalitions, files, concept):
+    result = coalitions("value", files / "graph.csv", "--concept", concept)
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:4]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["graph.csv", "--concept", "guess"], 2, "there is no concept named 'guess'"),
+        (["graph.csv", "--concept", "nucleolus", "--budget", "9"], 2, "does not take --budget"),
+        (["majority.json", "--concept", "owen"], 2, "needs --structure"),
+        (["majority.json", "--concept", "myerson"], 2, "needs --links"),
+        (["graph.csv", "--concept", "myerson", "--links", "path.edges"], 2, "players of the game"),
+        (["graph.csv", "--concept", "payoffs", "--structure", "union.json"], 2, "no player 'y'"),
+        (["majority.json", "--concept", "core"], 1, "proven by 0.5 × {x, y}"),
+        (["poor.json", "--concept", "nucleolus"], 1, "there is no imputation"),
+        (["nowhere.csv"], 2, "there is no such file"),
+    ],
+)
+def test_mistakes_get_one_sentence(coalitions, files, arguments, code, sentence):
+    arguments = [files / word if "." in word else word for word in arguments]
+    result = coalitions("value", *arguments)
+    assert result.returncode == code
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_an_optimal_structure_is_nash_stable(coalitions, document, tmp_path):
+    solution = tmp_path / "solution.json"
+    solved = coalitions("solve", EXAMPLE, "--solver", "cp-sat", "--output", solution, "--quiet")
+    assert solved.returncode == 0, solved.stderr
+    found = document("stability", EXAMPLE, solution)
+    for notion in ("nash", "individual", "contractual-nash", "contractual-individual"):
+        assert found["notions"][notion] == {"stable": True, "deviation": None}
+    value = json.loads(solution.read_text())["value"]
+    assert sum(found["payoffs"].values()) == pytest.approx(value)
+
+
+def test_the_deviation_is_named(document, files):
+    found = document("stability", files / "graph.csv", files / "grand.json")
+    assert found["notions"]["nash"]["deviation"] == {
+        "movers": ["c"],
+        "coalition": ["c"],
+        "before": [-0.25],
+        "after": [0.0],
+    }
+    assert found["notions"]["contractual-nash"]["stable"] is True
+    found = document(
+        "stability", files / "majority.json", files / "union.json", "--notion", "transferable-core"
+    )
+    assert list(found["notions"]) == ["transferable-core"]
+    assert found["notions"]["transferable-core"]["deviation"]["movers"] in (["x", "z"], ["y", "z"])
+
+
+def test_people_read_who_leaves(coalitions, files):
+    result = coalitions("stability", files / "graph.csv", files / "grand.json")
+    assert result.returncode == 0
+    assert "c leaves alone: -0.25 → 0" in result.stdout
+    assert "a, b form a coalition: 1.75 → 2" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("structure", "notion", "sentence"),
+    [
+        ("nowhere.json", "nash", "nowhere.json"),
+        ("union.json", "nash", "there is no player 'y'"),
+        ("grand.json", "nahs", "did you mean 'nash'"),
+    ],
+)
+def test_mistakes_about_stability_get_one_sentence(coalitions, files, structure, notion, sentence):
+    result = coalitions("stability", files / "graph.csv", files / structure, "--notion", notion)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_misspelt_concept_is_recognised(coalitions):
+    result = coalitions("value", EXAMPLE, "--concept", "banzaf")
+    assert result.returncode == 2
+    assert "did you mean 'banzhaf'? there are: banzhaf, beta-shapley" in result.stderr

@@ -1,0 +1,100 @@
+import tomllib
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coalitions.errors import InvalidInputError
+from learners.algorithm import build_algorithm
+from learners.settings.config import RunConfig, from_values
+
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f"), max_size=20)
+
+
+@given(
+    text,
+    st.integers(1, 500),
+    st.floats(1e-9, 10),
+    st.floats(0.001, 1),
+    st.lists(text, max_size=3),
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True),
+        st.one_of(st.booleans(), st.integers(-9, 9), st.floats(allow_nan=False), text),
+        max_size=4,
+    ),
+    st.none() | st.integers(1, 99),
+)
+def test_toml_comes_back_the_same(partition, clients, lr, share, poison, options, train_size):
+    config = RunConfig(
+        partition=partition,
+        clients=clients,
+        lr=lr,
+        participation=share,
+        poison=tuple(poison),
+        options=options,
+        train_size=train_size,
+    )
+    assert RunConfig.of(tomllib.loads(config.toml())) == config
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"client": 3}, "no setting 'client'; did you mean 'clients'?"),
+        ({"clients": 0}, "clients must be 1 or more, not 0"),
+        ({"clients": "ten"}, "setting 'clients' must be a whole number, not 'ten'"),
+        ({"clients": True}, "must be a whole number, not True"),
+        ({"lr": 0}, "lr must be a positive number"),
+        ({"lr": float("inf")}, "lr must be a positive number"),
+        ({"participation": 1.5}, "above 0 and at most 1"),
+        ({"optimizer": "adma"}, "did you mean 'adam'"),
+        (
+            {"momentum": 0.9, "optimizer": "adam"},
+            "momentum has no effect unless optimizer is sgd; it is adam",
+        ),
+        ({"validation_share": 1.0}, "below 1"),
+        ({"options": 3}, "setting 'options' must be a table, not 3"),
+        ({"poison": [1]}, "setting 'poison' must be text, not 1"),
+        ({"seed": None}, "setting 'seed' must be a whole number, not None"),
+    ],
+)
+def test_what_is_wrong_is_said(values, sentence):
+    with pytest.raises(InvalidInputError) as error:
+        RunConfig.of(values)
+    assert sentence in str(error.value)
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("clients = = 3")
+    with pytest.raises(InvalidInputError, match=r"run\.toml is not a TOML file"):
+        RunConfig.read(path)
+    path.write_text("clint = 3")
+    with pytest.raises(InvalidInputError, match=r"run\.toml: there is no setting 'clint'"):
+        RunConfig.read(path)
+    with pytest.raises(InvalidInputError, match="cannot read"):
+        RunConfig.read(tmp_path / "nothing.toml")
+
+
+def test_options_of_an_algorithm_are_read_as_their_types():
+    assert build_algorithm("fedprox", {"mu": "0.5"}).mu == 0.5
+    assert build_algorithm("fedavg-ft", {"fine-tune-epochs": "3"}).fine_tune_epochs == 3
+    assert build_algorithm("fedavg-ft", {"fine_tune_epochs": "none"}).fine_tune_epochs is None
+    assert build_algorithm("domain", {"separate_poisoned": "false"}).separate_poisoned is False
+    with pytest.raises(InvalidInputError, match="no option of fedprox 'nu'; there are: mu"):
+        build_algorithm("fedprox", {"nu": 1})
+    with pytest.raises(InvalidInputError, match="it has none"):
+        build_algorithm("fedavg", {"mu": 1})
+    with pytest.raises(InvalidInputError, match="must be 0 or more"):
+        build_algorithm("fedprox", {"mu": -1})
+
+
+def test_a_field_without_default_must_be_given():
+    @dataclass(frozen=True)
+    class Needy:
+        how: Literal["a", "b"]
+
+    with pytest.raises(InvalidInputError, match="'how' is not given"):
+        from_values(Needy, {}, "option")

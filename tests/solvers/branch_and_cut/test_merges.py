@@ -1,0 +1,43 @@
+"""Reductions: pairs are only put together if some best structure has them together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvers.branch_and_cut.merges import may_merge, merges, trimmed
+from solvers.branch_and_cut.problem import Problem
+from solvers.ilp.program import components
+from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_mergers_and_trimming_keep_the_best_value(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    spread = rng.choice([1, 3, 20])
+    weights = symmetric(n, rng.integers(-spread, spread + 1, n * (n - 1) // 2)).astype(np.int64)
+    lighter = trimmed(weights)
+    assert best_value(lighter.astype(float)) == best_value(weights.astype(float))
+    found = merges(lighter)
+    if not found:
+        return
+    pairs = np.array(found)
+    problem = Problem.undecided(lighter).merged(components(n, pairs[:, 0], pairs[:, 1]))
+    rest = best_value(problem.weights.astype(float)) if problem.n_groups > 1 else 0.0
+    assert problem.inside + rest == best_value(weights.astype(float))
+
+
+def test_the_rules_fire_at_all():
+    twins = np.array([[0, 1, 5, -4], [1, 0, 5, -4], [5, 5, 0, 0], [-4, -4, 0, 0]])
+    assert may_merge(twins, 0, 1)
+    pendant = np.array([[0, 3, 0], [3, 0, -9], [0, -9, 0]])
+    assert may_merge(pendant, 0, 1)
+    assert not may_merge(pendant, 1, 2)
+    undecided = np.array([[0, 3, -4], [3, 0, 5], [-4, 5, 0]])
+    assert not may_merge(undecided, 0, 1)
+
+
+def test_trimming_raises_only_what_no_coalition_can_make_up_for():
+    weights = np.array([[0, 2, -50], [2, 0, 1], [-50, 1, 0]])
+    assert trimmed(weights).tolist() == [[0, 2, -2], [2, 0, 1], [-2, 1, 0]]
