@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
     from coalitions.registry import Registry
-    from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
+    from coalitions.sampling.estimator import (
+        ESTIMATORS,
+        PAIR_ESTIMATORS,
+        SEMIVALUE_ESTIMATORS,
+        Estimate,
+        Estimator,
+        PairEstimator,
+        SemivalueEstimator,
+    )
     from coalitions.structure import CoalitionStructure
     from coalitions.structures.comparison import (
         adjusted_rand_index,
@@ -90,7 +98,15 @@ _HOME = {
         "NoSolutionError",
         "UnknownNameError",
     ),
-    "coalitions.sampling.estimator": ("ESTIMATORS", "Estimate", "Estimator"),
+    "coalitions.sampling.estimator": (
+        "ESTIMATORS",
+        "PAIR_ESTIMATORS",
+        "SEMIVALUE_ESTIMATORS",
+        "Estimate",
+        "Estimator",
+        "PairEstimator",
+        "SemivalueEstimator",
+    ),
     "coalitions.game": ("Game", "Kernel", "as_coalitions"),
     "coalitions.games.airport": ("AirportGame",),
     "coalitions.games.function": ("FunctionGame",),
@@ -121,6 +137,8 @@ _HOME = {
 __all__ = [
     "ESTIMATORS",
     "NOTIONS",
+    "PAIR_ESTIMATORS",
+    "SEMIVALUE_ESTIMATORS",
     "SYNERGIES",
     "AirportGame",
     "BudgetError",
@@ -142,7 +160,9 @@ __all__ = [
     "NoSolutionError",
     "Nucleolus",
     "PairEstimate",
+    "PairEstimator",
     "Registry",
+    "SemivalueEstimator",
     "SynergyGraph",
     "TableGame",
     "UnanimityGame",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import BoolMatrix, FloatVector, Game, IntVector, players_of, table_of
-from coalitions.games.wrappers import evaluate
+from coalitions.game import (
+    BoolMatrix,
+    FloatVector,
+    Game,
+    IntVector,
+    evaluate,
+    players_of,
+    table_of,
+)
 
 TABLE_PLAYERS = 30
 """A table of more players than this (8 GiB) is refused."""
@@ -60,10 +68,25 @@ def all_coalitions(n_players: int) -> BoolMatrix:
     return coalitions_of_masks(np.arange(1 << n_players), n_players)
 
 
-def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVector:
+def value_table(
+    game: Game,
+    *,
+    rows_per_call: int = ROWS_PER_CALL,
+    between: Callable[[int, int], None] | None = None,
+) -> FloatVector:
     """Return the values of all 2^n coalitions, indexed by mask.
 
     A game that has its ``table`` is not asked again.
+
+    Parameters
+    ----------
+    game
+        Any game of up to 30 players.
+    rows_per_call
+        Most coalitions of one call to the game.
+    between
+        Called with the coalitions evaluated so far and all of them, before the first call and
+        after each; whoever raises there ends the work.
     """
     table = table_of(game)
     if table is not None:
@@ -72,9 +95,13 @@ def value_table(game: Game, *, rows_per_call: int = ROWS_PER_CALL) -> FloatVecto
     _check_size(n)
     size = 1 << n
     values = np.empty(size)
+    if between is not None:
+        between(0, size)
     for start in range(0, size, rows_per_call):
         masks = np.arange(start, min(size, start + rows_per_call))
         values[masks] = evaluate(game, coalitions_of_masks(masks, n))
+        if between is not None:
+            between(int(masks[-1]) + 1, size)
     return values
 
 

@@ -18,6 +18,7 @@ A message is one sentence that says what came, what was expected and what to do.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 
 
 class CoalitionError(Exception):
@@ -84,3 +85,17 @@ def shown(value: object) -> str:
     ("'ann'", '[[[...]]]', "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'")
     """
     return _Short().repr(value)
+
+
+def did_you_mean(name: str, known: Iterable[object]) -> str:
+    """Return "did you mean …? " with the known name closest to `name`, or nothing if none is.
+
+    Examples
+    --------
+    >>> did_you_mean("gredy", ["greedy", "highs"])
+    "did you mean 'greedy'? "
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, [str(each) for each in known], n=1)
+    return f"did you mean {close[0]!r}? " if close else ""

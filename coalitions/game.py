@@ -27,12 +27,16 @@ class Game(Protocol):
     for all the coalitions it needs in as few calls as it can. The value of the empty coalition is
     evaluated like any other and never assumed to be 0.
 
-    A game may offer short cuts, which `coalitions.shapley` looks for by name:
+    A game may offer short cuts, which are looked for by name:
 
     ``table``
         All 2^n values, float64, player i = bit i of the index.
     ``shapley_values()``
         The Shapley values in closed form; the attribute may also be None.
+    ``semivalues(sizes)``
+        The semivalue of a distribution of sizes, see `coalitions.semivalue`.
+    ``pair_interactions(index)``
+        The ``"shapley"`` or ``"banzhaf"`` interactions of all pairs [n, n].
     ``kernel``
         A `Kernel`: the game as compiled code.
     ``labels``
@@ -122,9 +126,36 @@ def players_of(game: Game) -> int:
     return n_players
 
 
-def closed_form_of(game: Game) -> Callable[[], FloatVector] | None:
-    """Return the function that knows the game's Shapley values, if it has one."""
-    return getattr(game, "shapley_values", None)
+def evaluate(game: Game, rows: BoolMatrix) -> FloatVector:
+    """Return the game's values as a checked float64 vector, one for each row.
+
+    This is where foreign games come in, so their answers are checked here: one finite number for
+    each row.
+    """
+    answer = game(rows)
+    if np.iscomplexobj(answer):
+        raise InvalidInputError("the game's values are complex; a value is a real number")
+    try:
+        values = np.asarray(answer, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"the game's values are not numbers: {error}") from None
+    if values.shape != (len(rows),):
+        if values.size != len(rows):
+            raise InvalidInputError(
+                f"the game was asked for {len(rows)} coalitions but answered with an array of"
+                f" shape {values.shape}; a game returns one value for each row"
+            )
+        values = values.reshape(len(rows))
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        members = np.flatnonzero(rows[bad[0]]).tolist()
+        raise InvalidInputError(f"the value of coalition {members} is {values[bad[0]]}")
+    return values
+
+
+def closed_form_of(game: Game, name: str = "shapley_values") -> Callable[..., FloatVector] | None:
+    """Return the function by which the game knows some values without being asked, if it has it."""
+    return getattr(game, name, None)
 
 
 def table_of(game: Game) -> FloatVector | None:

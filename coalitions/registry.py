@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from coalitions.errors import InvalidInputError, UnknownNameError
+from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
 
@@ -66,10 +65,8 @@ class Registry(Generic[T]):
         try:
             return self._entries[name]
         except KeyError:
-            close = difflib.get_close_matches(name, self._entries, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             raise UnknownNameError(
-                f"there is no {self.kind} named {name!r}; {hint}"
+                f"there is no {self.kind} named {name!r}; {did_you_mean(name, self._entries)}"
                 f"there are: {', '.join(self.names())}"
             ) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from cli.federation._comparison_progress import ComparisonLine
 from cli.federation._round_progress import RoundProgress
 from cli.terminal.completion import completion
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, did_you_mean
 
 if TYPE_CHECKING:
     from learners.runs.comparison import PlannedRun
@@ -293,9 +292,10 @@ class _Target:
 
 def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:
     if name is not None and name not in there:
-        close = difflib.get_close_matches(name, there, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(there)}"
-        raise InvalidInputError(f"{option} {name!r} is unknown{hint}")
+        hint = did_you_mean(name, there)
+        raise InvalidInputError(
+            f"{option} {name!r} is unknown; {hint}there are: {', '.join(there)}"
+        )
 
 
 def _names(text: str) -> list[str]:

@@ -11,9 +11,10 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
+from cli.terminal.completion import registered
 from cli.terminal.output import Format, Json, Seed, Symmetrise, print_json, stdout
 from cli.terminal.text import visible
-from coalitions.errors import InvalidInputError, UnknownNameError
+from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame
@@ -55,8 +56,8 @@ def value_command(
     method: Annotated[
         str | None,
         typer.Option(
-            help="auto, exact, or sampled: msr or star (banzhaf), star (beta-shapley), chains"
-            " (shapley-interaction), msr or regression (banzhaf-interaction)."
+            help=f"auto, or of banzhaf and beta-shapley: {', '.join(registered('semivalues'))}; of"
+            f" the interactions: {', '.join(registered('pairs'))}. Not every concept has them all."
         ),
     ] = None,
     budget: Annotated[
@@ -85,10 +86,7 @@ def value_command(
     Example: coalitions value examples/data/three_domains.csv --concept nucleolus
     """
     if concept not in CONCEPTS:
-        import difflib
-
-        close = difflib.get_close_matches(concept, CONCEPTS, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
+        hint = did_you_mean(concept, CONCEPTS)
         raise UnknownNameError(
             f"there is no concept named {concept!r}; {hint}there are: {', '.join(CONCEPTS)}"
         )

@@ -16,6 +16,8 @@ _PLACES = {
     "models": ("MODELS", "learners.models"),
     "solvers": ("SOLVERS", "solvers"),
     "estimators": ("ESTIMATORS", "coalitions.estimators"),
+    "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.semivalue_estimators"),
+    "pairs": ("PAIR_ESTIMATORS", "coalitions.pair_estimators"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 

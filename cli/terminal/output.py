@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.terminal.text import json_visible, visible_lines
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, did_you_mean, shown
 from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) ->
     place = {label: number for number, label in enumerate(labels)}
     unknown = next((name for name in names if name not in place), None)
     if unknown is not None:
-        import difflib
-
-        close = difflib.get_close_matches(unknown, labels, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InvalidInputError(f"{option}: there is no player {shown(unknown)}{hint}")
+        hint = did_you_mean(unknown, labels)
+        complaint = f"{option}: there is no player {shown(unknown)}; {hint}"
+        raise InvalidInputError(complaint.rstrip("; "))
     return [place[name] for name in names]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatVector, as_coalitions
-from coalitions.games.wrappers import evaluate
+from coalitions.game import FloatVector, as_coalitions, evaluate
 
 TAKES = ("matrix", "row", "members")
 

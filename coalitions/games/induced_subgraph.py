@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.game import FloatVector, Kernel, as_coalitions
+from coalitions.game import FloatMatrix, FloatVector, Kernel, as_coalitions
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.one_thread import one_blas_thread
 
@@ -80,6 +80,16 @@ class InducedSubgraphGame:
         n = self.n_players
         ends = np.bincount(i, weight, n) + np.bincount(j, weight, n)
         return np.asarray(ends / 2, np.float64)
+
+    def semivalues(self, sizes: FloatVector) -> FloatVector:
+        """Return the semivalue: a player adds the synergies with those met, equally often each."""
+        met = float(np.arange(self.n_players) @ sizes) / max(1, self.n_players - 1)
+        return 2 * met * self.shapley_values()
+
+    def pair_interactions(self, index: str) -> FloatMatrix:
+        """Return the synergies themselves: they are the interactions by any index."""
+        del index
+        return self.graph.matrix
 
     @cached_property
     def kernel(self) -> Kernel | None:

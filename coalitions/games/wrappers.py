@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import BudgetError, InvalidInputError
-from coalitions.game import FloatVector, Game, IntVector, as_coalitions, players_of
+from coalitions.game import FloatVector, Game, IntVector, as_coalitions, evaluate, players_of
 
 
 def cached(game: Game, *, limit: int | None = None) -> CachedGame:
@@ -233,33 +233,6 @@ class ReportedGame:
 
     def __repr__(self) -> str:
         return f"reported({self.game!r})"
-
-
-def evaluate(game: Game, rows: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatVector:
-    """Return the game's values as a checked float64 vector, one for each row.
-
-    This is where foreign games come in, so their answers are checked here: one finite number for
-    each row.
-    """
-    answer = game(rows)
-    if np.iscomplexobj(answer):
-        raise InvalidInputError("the game's values are complex; a value is a real number")
-    try:
-        values = np.asarray(answer, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"the game's values are not numbers: {error}") from None
-    if values.shape != (len(rows),):
-        if values.size != len(rows):
-            raise InvalidInputError(
-                f"the game was asked for {len(rows)} coalitions but answered with an array of"
-                f" shape {values.shape}; a game returns one value for each row"
-            )
-        values = values.reshape(len(rows))
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        members = np.flatnonzero(rows[bad[0]]).tolist()
-        raise InvalidInputError(f"the value of coalition {members} is {values[bad[0]]}")
-    return values
 
 
 def _keys(rows: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What an estimator of Shapley values is, and what it answers."""
+"""What an estimator is, what it answers, and where estimators of each kind are found."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ Symmetry: players that can be exchanged get the same.
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Shapley values with their errors, and what they cost.
+    """Values with their errors, and what they cost.
 
     Attributes
     ----------
     values
-        The Shapley value of each player.
+        The value of each player [n], or the interaction of each pair [n, n], symmetric with a zero
+        diagonal.
     stderr
         The standard error of each value; what it means depends on the method, see
         `Estimator.stderr_means`. All zero if the values are exact.
@@ -51,7 +52,7 @@ class Estimate:
     degrees_of_freedom: float = np.inf
 
     def interval(self, level: float = 0.95) -> tuple[FloatVector, FloatVector]:
-        """Return the lower and the upper ends of the players' confidence intervals.
+        """Return the lower and the upper ends of the confidence intervals.
 
         Examples
         --------
@@ -81,24 +82,17 @@ class Sampled:
     """Only if the coalitions were not evaluated through the `Evaluator`, which counts."""
 
 
-class Estimator(ABC):
-    """A way to estimate Shapley values; its options are dataclass fields of the subclass.
+class Sampler(ABC):
+    """A way to estimate values of a game; its options are dataclass fields of the subclass.
 
-    The front door sees to everything that is the same for all: lone players, budgets, stopping,
-    counting. `estimate` is asked for a game of at least two players and a budget of at least
-    `minimum_budget`. Which coalitions it asks for may depend on the seed, on the budget and on
-    values it has seen. A smaller budget must lead to a subset of the coalitions (so that an
-    estimate can be extended); all but the last few evaluations go into a few large calls.
+    `coalitions.values.door` sees to everything that is the same for all: budgets, stopping,
+    counting. `estimate` is asked for a budget of at least `minimum_budget`. Which coalitions it
+    asks for may depend on the seed, on the budget and on values it has seen; all but the last few
+    evaluations go into a few large calls.
     """
 
-    unbiased: ClassVar[bool]
-    """Whether the expected value of an estimate is the Shapley value, at every budget."""
-
-    axioms: ClassVar[frozenset[str]]
-    """Which of `AXIOMS` every single estimate fulfils, up to rounding."""
-
-    stderr_means: ClassVar[str]
-    """What the standard error stands for, in a sentence."""
+    nested: ClassVar[bool] = False
+    """Whether a smaller budget leads to a subset of the coalitions, so that it can be extended."""
 
     @abstractmethod
     def minimum_budget(self, n_players: int) -> int:
@@ -109,4 +103,57 @@ class Estimator(ABC):
         """Return the estimates; at most ``game.budget`` distinct coalitions may be evaluated."""
 
 
+class Estimator(Sampler):
+    """A way to estimate Shapley values, of a game of at least two players."""
+
+    nested: ClassVar[bool] = True
+
+    unbiased: ClassVar[bool]
+    """Whether the expected value of an estimate is the Shapley value, at every budget."""
+
+    axioms: ClassVar[frozenset[str]]
+    """Which of `AXIOMS` every single estimate fulfils, up to rounding."""
+
+    stderr_means: ClassVar[str]
+    """What the standard error stands for, in a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class SemivalueEstimator(Sampler):
+    """A way to estimate a semivalue.
+
+    Attributes
+    ----------
+    sizes
+        How likely a player meets k others [n], see `coalitions.semivalue`.
+    """
+
+    sizes: FloatVector
+
+    banzhaf_only: ClassVar[bool] = False
+    """Whether the method knows the Banzhaf value alone, whatever the sizes."""
+
+
+@dataclass(frozen=True)
+class PairEstimator(Sampler):
+    """A way to estimate the interactions of all pairs.
+
+    Attributes
+    ----------
+    index
+        ``"shapley"`` or ``"banzhaf"``.
+    """
+
+    index: str
+
+    indices: ClassVar[frozenset[str]]
+    """The indices the method knows."""
+
+
 ESTIMATORS: Registry[type[Estimator]] = Registry("estimator", "coalitions.estimators")
+SEMIVALUE_ESTIMATORS: Registry[type[SemivalueEstimator]] = Registry(
+    "semivalue estimator", "coalitions.semivalue_estimators"
+)
+PAIR_ESTIMATORS: Registry[type[PairEstimator]] = Registry(
+    "pair estimator", "coalitions.pair_estimators"
+)

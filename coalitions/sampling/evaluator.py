@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
-from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, kernel_of
-from coalitions.games.wrappers import CachedGame, evaluate
+from coalitions.enumeration import ROWS_PER_CALL, value_table
+from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of
+from coalitions.games.wrappers import CachedGame
 
 Progress = Callable[[int, int], None]
 """Called with the evaluations made and the budget."""
@@ -89,16 +89,12 @@ class Evaluator:
 
     def table(self) -> FloatVector:
         """Return all 2^n values; they are not remembered one by one."""
-        n = self.n_players
-        size = 1 << n
         rows = min(ROWS_PER_CALL, self._batch_size or ROWS_PER_CALL)
-        values = np.empty(size)
-        for start in range(0, size, rows):
-            masks = np.arange(start, min(size, start + rows))
-            values[masks] = evaluate(self.game, coalitions_of_masks(masks, n))
-            if self._progress is not None:
-                self._progress(int(masks[-1]) + 1, size)
-        return values
+        return value_table(self.game, rows_per_call=rows, between=self._after_batch)
+
+    def _after_batch(self, done: int, size: int) -> None:
+        if done and self._progress is not None:
+            self._progress(done, size)
 
 
 class _Split:

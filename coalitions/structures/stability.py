@@ -25,10 +25,9 @@ import numpy as np
 
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError
-from coalitions.game import FloatVector, Game, IntVector
+from coalitions.game import FloatVector, Game, IntVector, evaluate
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.games.table import TableGame
-from coalitions.games.wrappers import evaluate
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
 from coalitions.structure import CoalitionStructure

@@ -10,59 +10,28 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import comb
-from typing import Literal
+from functools import partial
+from typing import Literal, Unpack
 
 import numpy as np
 
 from coalitions.checks import Seed, generator_of
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, players_of, table_of
-from coalitions.games.induced_subgraph import InducedSubgraphGame
+from coalitions.game import BoolMatrix, FloatVector, Game, players_of
 from coalitions.one_thread import one_blas_thread
+from coalitions.sampling.degree_two import is_fitted
+from coalitions.sampling.estimator import PAIR_ESTIMATORS, Estimate
 from coalitions.sampling.evaluator import Evaluator
-from coalitions.subset_sums import coalition_sizes, sums_with_pair, sums_with_player
-from coalitions.values._pair_samplers import (
-    FITTED_PLAYERS,
-    chains,
-    chains_budget,
-    maximum_sample_reuse,
-    n_coefficients,
-    regression,
-    stratified,
-)
-from coalitions.values.shapley import checked_budget, default_budget
+from coalitions.subset_sums import coalition_sizes
+from coalitions.values.door import Choice, Concept, Sampling, checked_budget
 
 Index = Literal["shapley", "banzhaf"]
 
 
 @dataclass(frozen=True, eq=False)
-class PairEstimate:
-    """Interactions of all pairs with their errors, and what they cost.
-
-    Attributes
-    ----------
-    values
-        Interaction of each pair [n, n], symmetric with a zero diagonal.
-    stderr
-        Standard errors [n, n], zero if the values are exact.
-    evaluations
-        How many distinct coalitions were evaluated.
-    method
-        Name of the method that answered.
-    reason
-        Why this method was taken.
-    degrees_of_freedom
-        Of the standard errors: intervals are Student's.
-    """
-
-    values: FloatMatrix
-    stderr: FloatMatrix
-    evaluations: int
-    method: str
-    reason: str = ""
-    degrees_of_freedom: float = np.inf
+class PairEstimate(Estimate):
+    """Interactions of all pairs with their errors: `values` and `stderr` are [n, n]."""
 
 
 def interaction_indices(game: Game, index: Index = "shapley") -> FloatVector:
@@ -164,6 +133,7 @@ def pairwise_interactions(
     method: str = "auto",
     budget: int | None = None,
     seed: Seed = 0,
+    **sampling: Unpack[Sampling],
 ) -> PairEstimate:
     r"""Return the interaction index of every pair of players.
 
@@ -174,30 +144,16 @@ def pairwise_interactions(
     index
         ``"shapley"`` or ``"banzhaf"``.
     method
-        ``"exact"``: all 2^n coalitions, O(2^n) operations for all pairs together.
-        ``"stratified"`` (Shapley): means over the coalitions of each size with both players, one
-        or none, of what a fitted model of sizes, players and pairs leaves over; every evaluation
-        counts for every pair. A 2-additive game is found without error once pairs are fitted. Its
-        bias is of the order of 1 / budget.
-        ``"chains"`` (Shapley): in a random order of the players, two that follow each other meet
-        a T of uniform size, so each order gives n − 1 joint contributions for 2 n − 2 evaluations.
-        Unbiased. Orders come in rounds of n in which every pair meets twice; the standard errors
-        are those of the means over rounds.
-        ``"msr"`` (Banzhaf): maximum sample reuse, the mean over sampled coalitions of
-        :math:`4 ε_i ε_j v(S)` with :math:`ε = ±1` for in and out. Unbiased but for the mean value,
-        which is subtracted first.
-        ``"regression"`` (Banzhaf): the interactions are the coefficients of :math:`x_i x_j` in the
-        best approximation of v of degree two [Hammer1992]_, fitted by least squares.
-        What single players and pairs explain is no noise here, so it needs the fewest samples;
-        a 2-additive game is fitted without error. Its bias is of the order of 1 / budget.
-        ``"auto"``: exact if the budget allows or the game has a table or is that of a graph; else
-        stratified or regression if there are two evaluations for each coefficient of a model of
-        degree two; else chains or msr.
+        ``"auto"``, or a name from `coalitions.PAIR_ESTIMATORS`; their classes say what each does
+        and for which index. ``"auto"``: exact if the budget allows or the game has a table or is
+        that of a graph; else stratified or regression if there are two evaluations for each
+        coefficient of a model of degree two; else chains or msr.
     budget
-        Most coalitions to evaluate; 2^n up to 16 players and max(100 n, 4 n²) above if there is
-        none.
+        Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
     seed
         Source of all randomness.
+    **sampling
+        `batch_size` and `progress`, as for `shapley`.
 
     Examples
     --------
@@ -209,59 +165,25 @@ def pairwise_interactions(
            [ 0.5, -0.5,  0. ]])
     """
     _check_index(index)
-    n = players_of(game)
-    if budget is None:
-        budget = 1 << n if method == "exact" else max(default_budget(n), 4 * n * n)
-    budget = checked_budget(budget, n)
-    method, reason = _choose(game, index, method, budget)
-    if method == "exact":
-        if isinstance(game, InducedSubgraphGame):
-            return PairEstimate(game.graph.matrix, np.zeros((n, n)), 0, method, reason)
-        if 1 << n > budget and table_of(game) is None:
-            raise BudgetError(f"exact values of {n} players need 2^{n} evaluations, not {budget}")
-        values = pairs_of_table(value_table(game), index)
-        return PairEstimate(values, np.zeros((n, n)), 1 << n, method, reason)
-    if n == 1:
-        return PairEstimate(np.zeros((1, 1)), np.zeros((1, 1)), 0, method, "there is no pair")
-    evaluator = Evaluator(game, budget)
-    sample = SAMPLERS[index][method]
-    sampled = sample(evaluator, generator_of(seed))
-    for matrix in (sampled.values, sampled.stderr):
-        np.fill_diagonal(matrix, 0.0)
-    return PairEstimate(
-        sampled.values,
-        sampled.stderr,
-        evaluator.evaluations,
-        method,
-        reason,
-        sampled.degrees_of_freedom,
+    if players_of(game) == 1:
+        zero = np.zeros((1, 1))
+        return PairEstimate(zero, zero, 0, "exact", "there is no pair")
+    concept = Concept(
+        {
+            name: partial(PAIR_ESTIMATORS[name], index)
+            for name in PAIR_ESTIMATORS
+            if index in PAIR_ESTIMATORS[name].indices
+        },
+        "pair_interactions",
+        partial(_best_sampler, index),
+        least=lambda n_players: 4 * n_players * n_players,
+        what=f" for the {index} interaction index",
     )
-
-
-def pairs_of_table(table: FloatVector, index: Index) -> FloatMatrix:
-    r"""Return the interactions of all pairs from the 2^n values, in O(2^n) operations.
-
-    With weight :math:`w_t` of a T of t players, a coalition U of u players counts
-    :math:`w_{u-2}` with both players, :math:`-w_{u-1}` with one and :math:`w_u` with none, so
-
-    .. math:: I_{ij} = \sum_{U \supseteq ij} (w_{u-2} + 2 w_{u-1} + w_u) v(U)
-        - \Big(\sum_{U \ni i} + \sum_{U \ni j}\Big) (w_{u-1} + w_u) v(U) + \sum_U w_u v(U).
-    """
-    n = len(table).bit_length() - 1
-    if n < 2:
-        return np.zeros((n, n))
-    if index == "banzhaf":
-        w = np.full(n - 1, 0.5 ** (n - 2))
-    else:
-        w = np.array([1 / ((n - 1) * comb(n - 2, t)) for t in range(n - 1)])
-    none, one, both = np.append(w, [0, 0]), np.array([0, *w, 0]), np.append([0, 0], w)
-    sizes = coalition_sizes(n)
-    values = table - table[0]
-    single = sums_with_player((one + none)[sizes] * values)
-    pairs = sums_with_pair((both + 2 * one + none)[sizes] * values)
-    result: FloatMatrix = pairs - single[:, None] - single[None, :] + (none[sizes] * values).sum()
-    np.fill_diagonal(result, 0.0)
-    return result
+    found = concept.answer(game, PairEstimate, method, budget, seed, **sampling)
+    if found.method != "exact":
+        for matrix in (found.values, found.stderr):
+            np.fill_diagonal(matrix, 0.0)
+    return found
 
 
 def _checked_coalition(coalition: object, n_players: int) -> list[int]:
@@ -284,37 +206,17 @@ def _check_index(index: str) -> None:
         )
 
 
-SAMPLERS = {
-    "shapley": {"stratified": stratified, "chains": chains},
-    "banzhaf": {"regression": regression, "msr": maximum_sample_reuse},
-}
-
-
-def _choose(game: Game, index: Index, method: str, budget: int) -> tuple[str, str]:
-    """Return the method and why."""
-    n = game.n_players
-    known = ("exact", *SAMPLERS[index])
-    if method in known:
-        return method, "you asked for it"
-    if method != "auto":
-        raise UnknownNameError(
-            f"there is no method named {method!r} for the {index} interaction index; there are:"
-            f" auto, {', '.join(known)}"
+def _best_sampler(index: Index, n_players: int, budget: int) -> Choice:
+    if is_fitted(n_players, budget):
+        return Choice(
+            "stratified" if index == "shapley" else "regression",
+            "the budget is twice the coefficients of a model of degree two, or more",
         )
-    if isinstance(game, InducedSubgraphGame):
-        return "exact", "the synergies are the interactions"
-    if table_of(game) is not None:
-        return "exact", f"the game has its table of 2^{n} values"
-    if n < 63 and 1 << n <= budget:
-        return "exact", f"all 2^{n} = {1 << n} coalitions fit in the budget of {budget}"
-    fits = n <= FITTED_PLAYERS and budget >= 2 * (n + n_coefficients(n))
-    if fits:
-        best = "stratified" if index == "shapley" else "regression"
-        return best, "the budget is twice the coefficients of a model of degree two, or more"
     fallback = "msr"
     if index == "shapley":
-        fallback = "chains" if budget >= chains_budget(n) else "stratified"
-    return fallback, "a model of degree two is too large or beyond the budget"
+        chained = PAIR_ESTIMATORS["chains"](index).minimum_budget(n_players) <= budget
+        fallback = "chains" if chained else "stratified"
+    return Choice(fallback, "a model of degree two is too large or beyond the budget")
 
 
 def _expected_contributions(table: FloatVector, p: float) -> FloatVector:

@@ -11,8 +11,15 @@ import numpy as np
 from coalitions.checks import ends_of_links
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatMatrix, FloatVector, Game, IntVector, players_of, table_of
-from coalitions.games.wrappers import evaluate
+from coalitions.game import (
+    FloatMatrix,
+    FloatVector,
+    Game,
+    IntVector,
+    evaluate,
+    players_of,
+    table_of,
+)
 from coalitions.graph import SynergyGraph
 from coalitions.one_thread import one_blas_thread
 

@@ -9,9 +9,9 @@ import numpy as np
 from coalitions.enumeration import ROWS_PER_CALL, all_coalitions, value_table
 from coalitions.errors import InvalidInputError
 from coalitions.estimators.exact import exact_of_table
-from coalitions.game import BoolMatrix, FloatVector, Game, players_of
+from coalitions.game import BoolMatrix, FloatVector, Game, evaluate, players_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
-from coalitions.games.wrappers import evaluate, restricted
+from coalitions.games.wrappers import restricted
 from coalitions.graph import SynergyGraph
 from coalitions.one_thread import one_blas_thread
 from coalitions.structure import CoalitionStructure, check_structure

@@ -8,7 +8,6 @@ made from this one table.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import re
@@ -19,7 +18,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, did_you_mean, shown
 
 T = TypeVar("T")
 
@@ -295,8 +294,7 @@ def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
     for key, value in values.items():
         name = key.replace("-", "_")
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
+            hint = did_you_mean(name, known)
             there = f"there are: {', '.join(known)}" if known else "it has none"
             raise InvalidInputError(f"there is no {noun} {shown(key)}; {hint}{there}")
         arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
@@ -325,9 +323,7 @@ def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a ty
     elif origin is Literal:
         if value in arguments:
             return value
-        text = value if isinstance(value, str) else ""
-        close = difflib.get_close_matches(text, map(str, arguments), n=1)
-        hint_text = f"did you mean {close[0]!r}? " if close else ""
+        hint_text = did_you_mean(value if isinstance(value, str) else "", arguments)
         raise InvalidInputError(
             f"{what} is {shown(value)}; {hint_text}it can be: {', '.join(map(str, arguments))}"
         )

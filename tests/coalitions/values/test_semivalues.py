@@ -208,9 +208,9 @@ def test_bad_requests_get_a_sentence(rng):
         semivalue(game, [0.5] * 5)
     with pytest.raises(InvalidInputError, match="alpha is 0; it must be a number"):
         beta_shapley(game, 0, 1)
-    with pytest.raises(UnknownNameError, match="there are: auto, exact, regression, msr, star"):
+    with pytest.raises(UnknownNameError, match="there are: auto, exact, msr, regression, star"):
         banzhaf(game, method="guess")
-    with pytest.raises(BudgetError, match="2\\^5 evaluations"):
+    with pytest.raises(BudgetError, match="exact needs at least 32 evaluations"):
         banzhaf(game, method="exact", budget=31)
     with pytest.raises(BudgetError, match="at least 4"):
         banzhaf(game, method="msr", budget=3)

@@ -1,0 +1,1 @@
+"""Ways to know the interactions of all pairs, one a file; a registry finds them."""

@@ -1,0 +1,1 @@
+"""Ways to know a semivalue, one a file; a registry finds them."""
