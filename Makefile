@@ -6,7 +6,6 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PACKAGES := coalitions solvers learners cli
 
 .PHONY: demo test soak check install format clean
 

@@ -21,14 +21,6 @@ import cli.games
 from cli.terminal.text import visible
 from coalitions import __version__
 
-EXTRAS = {
-    **dict.fromkeys(
-        ("torch", "torchvision", "sklearn", "safetensors", "opacus", "skimage"), "learners"
-    ),
-    **dict.fromkeys(("flwr", "ray"), "flower"),
-}
-"""What to install for a package that the base installation leaves out."""
-
 app = typer.Typer(
     name="coalitions",
     help="Find the best coalitions, prove it, share the gain, make federated learning personal.",
@@ -104,6 +96,7 @@ def _unreadable(typed: str) -> bool:
 
 def _exit_code() -> int:
     from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
+    from coalitions.extras import install_command
     from coalitions.files.storage import storage_error
 
     try:
@@ -114,10 +107,9 @@ def _exit_code() -> int:
     except CoalitionError as error:
         return _complain(error, 1)
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").split(".")[0])
-        if extra is None:
+        command = install_command(error.name or "")
+        if command is None:
             raise
-        command = f"pip install 'coalition-kit[{extra}]'"
         return _complain(f"this needs {error.name}, which is not installed: {command}", 2)
     except KeyboardInterrupt:
         return _complain("interrupted", 130)

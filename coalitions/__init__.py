@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from coalitions.foreign import warn_of_foreign
 from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from coalitions.values.shapley import shapley
 
 __version__ = "0.1.0"
+
+warn_of_foreign("solvers", "learners")
 
 _HOME = {
     "coalitions.values.myerson": ("myerson_value",),

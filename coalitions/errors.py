@@ -33,7 +33,7 @@ class UnknownNameError(InvalidInputError):
     """No implementation is registered under that name."""
 
 
-class MissingDependencyError(InvalidInputError):
+class MissingDependencyError(InvalidInputError, ImportError):
     """A known implementation needs a package that is not installed."""
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Generic, TypeVar
 
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
+
+PLUGINS = "coalitions.plugins"
+"""Group of entry points by which an installed package brings implementations of its own."""
 
 
 class Registry(Generic[T]):
@@ -85,6 +89,7 @@ class Registry(Generic[T]):
             return
         self._loaded = True  # first, because the modules may look a name up while they are imported
         try:
+            _load_plugins()
             for place in self._places:
                 package = importlib.import_module(place)
                 for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
@@ -93,6 +98,22 @@ class Registry(Generic[T]):
         except BaseException:
             self._loaded = False
             raise
+
+
+@cache
+def _load_plugins() -> None:
+    """Import the modules that installed packages name as entry points of `PLUGINS`."""
+    from importlib.metadata import entry_points  # slow to import
+
+    for point in entry_points(group=PLUGINS):
+        try:
+            point.load()
+        except Exception as error:
+            name = point.dist.name if point.dist is not None else point.name
+            raise InvalidInputError(
+                f"the plug-in {point.value!r} of the package {name} cannot be imported"
+                f" ({type(error).__name__}: {error}); mend it, or pip uninstall {name}"
+            ) from error
 
 
 def _same_source(one: object, other: object) -> bool:

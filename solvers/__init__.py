@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions.lazy import lazy_names
+try:
+    from coalitions.lazy import lazy_names
+except ImportError as error:
+    raise ImportError(
+        "the package named coalitions that Python finds is not coalition-kit's; uninstall the other"
+        " one, and install coalition-kit again"
+    ) from error
 
 if TYPE_CHECKING:
     from solvers._solve import available, solve

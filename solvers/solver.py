@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from coalitions.errors import MissingDependencyError
+from coalitions.extras import install_command
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
@@ -174,7 +175,8 @@ class Solver(ABC):
         """Return why the method cannot run here, or None if it can."""
         for module in cls.needs:
             if importlib.util.find_spec(module) is None:
-                return f"{module} is not installed"
+                command = install_command(module) or f"pip install {module}"
+                return f"{module} is not installed: {command}"
         return None
 
     @classmethod

@@ -15,7 +15,7 @@ BLOCK_BITS = 12
 def lane_sum(values: Any) -> float:  # noqa: ANN401
     """Return the sum, added up in four lanes: fast, and in one order whoever compiles it.
 
-    Leave to let the compiler choose the order (fast-math) would be as fast, but code that was just
+    To let the compiler choose the order (fast-math) would be as fast, but code that was just
     compiled then rounds otherwise than the same code from the cache.
     """
     a = b = c = d = 0.0
@@ -31,14 +31,14 @@ def lane_sum(values: Any) -> float:  # noqa: ANN401
 
 
 @njit(cache=True)
-def halve(sums: Any, nbit_count: int, first: int, out: Any) -> None:  # noqa: ANN401
+def halve(sums: Any, n_bits: int, first: int, out: Any) -> None:  # noqa: ANN401
     """Set ``out[first + i]`` to the sum of ``sums[S]`` over all S with bit i; spends `sums`.
 
     The sum over the upper half is bit n−1's; adding the halves leaves the same problem with one
     bit less. So all n sums take 2·2^n additions, not n·2^n.
     """
-    half = 1 << nbit_count
-    for i in range(nbit_count - 1, -1, -1):
+    half = 1 << n_bits
+    for i in range(n_bits - 1, -1, -1):
         half >>= 1
         out[first + i] = lane_sum(sums[half : 2 * half])
         for s in range(half):

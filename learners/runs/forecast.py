@@ -9,7 +9,6 @@ multiplied. Processor time is what is measured: other work on the machine does n
 from __future__ import annotations
 
 import math
-import resource
 import sys
 import time
 from collections.abc import Mapping
@@ -313,7 +312,11 @@ def _weight(values: Mapping[str, Any]) -> int:
 
 
 def _most_resident() -> int:
-    """Return the most memory this process has had, in bytes."""
+    """Return the most memory this process has had, in bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
