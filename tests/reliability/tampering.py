@@ -180,8 +180,10 @@ def bound_lowered_multipliers_repeated(subject: Subject, document: Document, rng
 def multipliers_raised(subject: Subject, document: Document, rng: Rng) -> None:
     """Raise all multipliers of a proof that needs them by more than all weights together."""
     part = _some_part(document, rng, _has_multipliers)
-    honest = part["tree"]
-    part["tree"] = [{**branch, "stages": []} for branch in honest]
+    honest = copy.deepcopy(part["tree"])
+    for stage in _stages(part):
+        # Not taken away: a stage without multipliers decides pairs, too.
+        stage["values"] = [0] * len(stage["values"])
     if judged("", subject, document, false=False).result != "refused":
         raise NotApplicable
     part["tree"] = honest
