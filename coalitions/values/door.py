@@ -98,6 +98,9 @@ class Concept:
         seed = seed_of(seed)
         default = max(default_budget(game), self.least(n))
         estimator, choice = self._chosen(game, method, budget or default, options or {})
+        if n == 1:  # no sampler has anything to sample
+            estimator = self.methods["exact"]()
+            choice = Choice("exact", "a lone player gets everything")
         if budget is None:
             exact = choice.method == "exact"
             budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
@@ -149,8 +152,6 @@ class Concept:
             return Choice("exact", "the game has a closed form")
         if table_of(game) is not None:
             return Choice("exact", f"the game has its table of 2^{n} values")
-        if n == 1:
-            return Choice("exact", "a lone player is alone")
         if n < 63 and 1 << n <= budget:
             return Choice("exact", f"all 2^{n} = {1 << n} coalitions fit in the budget of {budget}")
         return self.choose(n, budget)

@@ -7,6 +7,7 @@ import pytest
 from numba import njit
 
 from coalitions import (
+    ESTIMATORS,
     PAIR_ESTIMATORS,
     SEMIVALUE_ESTIMATORS,
     FunctionGame,
@@ -105,3 +106,11 @@ def test_every_estimator_can_work_with_its_least_budget(rng):
             if name != "regression":
                 found = pairwise_interactions(game, index, method=name, budget=least)
                 assert np.isfinite(found.values).all()
+
+
+@pytest.mark.parametrize("method", sorted(ESTIMATORS))
+def test_a_lone_player_gets_everything_by_any_method(method):
+    alone = FunctionGame(lambda rows: 3.0 + 2.0 * rows[:, 0], 1)
+    assert shapley(alone, method).values == [2.0]
+    assert banzhaf(alone, method="star").values == [2.0]
+    assert pairwise_interactions(alone, method="chains").values == [[0.0]]
