@@ -6,6 +6,7 @@ are unpacked, and Python objects are never made.
 
 from __future__ import annotations
 
+import lzma
 import math
 import os
 import struct
@@ -31,9 +32,13 @@ MOST_UNPACKING = 100
 
 _CHUNK = 1 << 20
 
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+"""Python unpacks the last two 4 kB at a time, which become 90 MB at most."""
+
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     struct.error,
     EOFError,
     OSError,
@@ -168,10 +173,9 @@ class ArrayArchive:
     def _opened(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
         """Give a member to read, and its unpacked size, beyond which it cannot be read."""
         info = self._members[name]
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            # Python unpacks the others without a limit.
+        if info.compress_type not in _PACKINGS:
             raise InvalidInputError(
-                f"{self._called(name)}: is packed as NumPy does not pack; save it with NumPy"
+                f"{self._called(name)}: is packed as Python cannot unpack; save it with NumPy"
             )
         with _damage(self._where, name), self._archive.open(info) as member:
             yield member, info.file_size
@@ -200,7 +204,7 @@ def _read_header(stream: IO[bytes], where: str) -> ArrayHeader:
         header = ArrayHeader(shape, dtype, fortran_order)
         plain = not header.dtype.hasobject and header.dtype.itemsize > 0
         sound = plain and all(length >= 0 for length in header.shape)
-    except (MemoryError, zipfile.BadZipFile, zlib.error):
+    except (MemoryError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
         raise
     except Exception:  # a header is a Python expression, which can be wrong in all of its ways
         sound = False

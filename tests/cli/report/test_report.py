@@ -331,4 +331,4 @@ def test_the_page_names_who_was_left_out(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert coalitions("report", tmp_path / "run").returncode == 0
     text = (tmp_path / "run/report.html").read_text()
-    assert "left out client 4 in 2 of 5 rounds (the reply has &#x27;&lt;b&gt;&#x27;" in text
+    assert "left out client 4 in 2 of 5 rounds (the reply has '&lt;b&gt;'" in text
