@@ -247,10 +247,9 @@ def _clean(name: str) -> str:
 
 def _refuse_bare_replies(config: RunConfig, algorithm: Algorithm, tasks: Sequence[Task]) -> None:
     for task in tasks:
-        bare = [each for each in task.reply.items() if each[1] in _BARE]
-        if bare:  # what says most is named
-            name, reveals = min(bare, key=lambda each: _BARE.index(each[1]))
-            raise InvalidInputError(_sentence(config.algorithm, name, reveals))
+        for name, reveals in task.reply.items():
+            if reveals in _BARE:
+                raise InvalidInputError(_sentence(config.algorithm, name, reveals))
     objection = algorithm.privacy_objection(config.dp)
     if objection is not None:
         raise InvalidInputError(objection)

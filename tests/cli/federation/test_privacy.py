@@ -86,7 +86,7 @@ REFUSED = {
         ["--algorithm", "cffl", "--set", "synergy=cos", "--epsilon", 3],
         "'gradients' without noise",
     ),
-    "prototypes": (["--algorithm", "fedproto", "--epsilon", 3], "'prototypes' without noise"),
+    "prototypes": (["--algorithm", "fedproto", "--epsilon", 3], "'classes' without noise"),
     "clusters": (["--algorithm", "ifca", "--noise", 1, "--clip", 1], "'cluster' without noise"),
     "influence": (["--algorithm", "fedc2i", "--epsilon", 3], "'influence' without noise"),
     "the oracle": (["--algorithm", "domain", "--epsilon", 3], "'labels' without noise"),
