@@ -144,7 +144,7 @@ def _floor(values: FloatVector, n: int) -> float:
     negative values, is in no best structure. Games forbid coalitions by values such as −1e9, which
     would otherwise set the scale on which values are rounded and compared.
     """
-    alone = sum(np.minimum(values[1 << np.arange(n)], 0.0).tolist())
+    alone: float = sum(np.minimum(values[1 << np.arange(n)], 0.0).tolist())
     return alone - (max(-alone, float(values.max())) or 1.0)
 
 
