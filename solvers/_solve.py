@@ -18,7 +18,14 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
-from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound, rounded_up
+from solvers.optimality import (
+    OPTIMALITY_TOLERANCE,
+    at_stake,
+    losses,
+    positive_weight,
+    reported_bound,
+    rounded_up,
+)
 from solvers.preparation.components import Piece, Tally, positive_components, settled
 from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
 from solvers.preparation.demands import Contraction, Pairs, checked_sizes, contract
@@ -126,9 +133,11 @@ def solve(
 
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
+    lost = 0.0 if sizes is None else losses(problem.graph, answer.labels)
+    stake = at_stake(gains, lost)
     # What players that must be together are worth is no gain, so it is left out where it counts.
-    missing = Fraction(answer.bound) - _gained(graph, problem, structure, gains)
-    if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(gains):
+    missing = Fraction(answer.bound) - _gained(graph, problem, structure, stake)
+    if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(stake):
         raise NoSolutionError(
             f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
             f" but its structure is worth {value!r}; one of the two is wrong"
@@ -136,7 +145,7 @@ def solve(
     return Solution(
         structure=structure,
         value=value,
-        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, missing, gains),
+        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, missing, stake),
         positive_weight=gains,
         seconds=time.monotonic() - started,
         solver=name,
@@ -144,6 +153,7 @@ def solve(
         prove=answer.prove,
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
+        losses=lost,
     )
 
 
@@ -279,12 +289,42 @@ def _with_sizes(
     if problem.graph.n_players == 1:
         return Answer(np.zeros(1, np.int64), 0.0)
     raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
-    answer = call(raised.graph, raised.limits(limits), start, sizes)
-    if not raised.joins_hopeless(answer.labels):
-        return raised.restored(answer)
-    # Perhaps every structure of these sizes joins a hopeless pair: then it matters how hopeless.
-    again = plain.restored(call(plain.graph, plain.limits(limits), start, sizes))
-    return replace(again, bound=min(again.bound, raised.restored(answer).bound))
+    found = call(raised.graph, raised.limits(limits), start, sizes)
+    answer = raised.restored(found)
+    if raised.joins_hopeless(found.labels):
+        # Perhaps every structure of these sizes joins such a pair: then it matters how hopeless.
+        again = plain.restored(call(plain.graph, plain.limits(limits), start, sizes))
+        answer = replace(again, bound=min(again.bound, answer.bound))
+    return _without_dear_pairs(problem, call, limits, sizes, answer)
+
+
+def _without_dear_pairs(
+    problem: Contraction,
+    call: Callable[..., Answer],
+    limits: Limits,
+    sizes: Sizes,
+    answer: Answer,
+) -> Answer:
+    """Prove what is not proven yet without the pairs that cost too much; they blur the rest.
+
+    A structure is worth at least minus its losses L, and any that joins a pair below −2·(Σ⁺ + L)
+    less than that: in the search for a better one, such pairs are kept apart.
+    """
+    graph = problem.graph
+    i, j, weight = graph.edges
+    labels = answer.labels
+    value = sum(map(Fraction, weight[labels[i] == labels[j]].tolist()), Fraction(0))
+    stake = at_stake(positive_weight(graph), losses(graph, labels))
+    proven = Fraction(answer.bound) - value <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(stake)
+    dear = weight < -2.0 * stake
+    known = {(min(pair), max(pair)) for pair in sizes.apart}
+    apart = known | set(zip(i[dear].tolist(), j[dear].tolist(), strict=True))
+    if proven or limits.expired or apart == known:
+        return answer
+    kept = replace(sizes, apart=tuple(sorted(apart)))
+    again = _with_sizes(problem, call, limits, labels, kept)
+    bound = max(again.bound, rounded_up(value))
+    return replace(again, bound=min(bound, answer.bound))
 
 
 def _by_components(
@@ -321,16 +361,16 @@ def _by_components(
 
 
 def _gained(
-    graph: SynergyGraph, problem: Contraction, structure: CoalitionStructure, gains: float
+    graph: SynergyGraph, problem: Contraction, structure: CoalitionStructure, stake: float
 ) -> Fraction:
     """Return what a structure is worth beyond what players that must be together are worth.
 
-    A sum near what can be gained at all is precise enough as a float.
+    A sum no larger than what is at stake is precise enough as a float.
     """
     labels, (i, j, weight) = structure.labels, graph.edges
     counted = weight[(labels[i] == labels[j]) & (problem.group[i] != problem.group[j])]
     total = weight_sum(counted)
-    if abs(total) <= gains:
+    if abs(total) <= stake:
         return Fraction(total)
     return sum(map(Fraction, counted.tolist()), Fraction(0))
 

@@ -12,6 +12,7 @@ from coalitions.enumeration import coalitions_of_masks
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, Game, IntVector, table_of
 from coalitions.structure import CoalitionStructure
+from solvers.optimality import at_stake, is_optimal, rounded_up
 from solvers.solution import Solution
 from solvers.solver import Limits, is_ctrl_c
 
@@ -49,7 +50,7 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
     Raises
     ------
     InvalidInputError
-        There are too many players, or a value is not finite.
+        There are too many players, a value is not finite, or values add up to more than a float.
     NoSolutionError
         The time was over before all coalitions were evaluated.
 
@@ -81,15 +82,27 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
     values = _evaluated(game, n, limits)
-    largest = _raise_hopeless(values, n)
-    blocks, bound, stats = _best_blocks(values, n, limits)
-    value = math.fsum(values[blocks].tolist())
+    gain = max(0.0, float(values.max()))
+    blocks, bound, floor = np.array([(1 << n) - 1]), math.inf, _floor(values, n)
+    while True:
+        found, exact_bound, stats = _best_blocks(values, floor, n, limits)
+        bound = min(bound, rounded_up(exact_bound))
+        if _exact_sum(values[found]) >= _exact_sum(values[blocks]):
+            blocks = found
+        chosen = values[blocks]
+        value, losses = _total(chosen), -_total(chosen[chosen < 0.0]) + 0.0
+        # Any structure with a coalition below this is worth less than the one that was found.
+        floor, last = -2.0 * (n * gain + losses), floor
+        proven = is_optimal(value, bound, at_stake(gain, losses))
+        if proven or limits.expired or floor <= max(last, float(values.min())):
+            break
     members = coalitions_of_masks(blocks, n)
     return Solution(
         structure=CoalitionStructure(np.flatnonzero(row).tolist() for row in members),
         value=value,
         bound=max(bound, value),
-        positive_weight=largest,
+        positive_weight=gain,
+        losses=losses,
         seconds=time.monotonic() - started,
         solver="subset-dp",
         stats=stats,
@@ -124,27 +137,42 @@ def _evaluated(game: Game, n: int, limits: Limits) -> FloatVector:
     return values
 
 
-def _raise_hopeless(values: FloatVector, n: int) -> float:
-    """Raise values so low that nobody would form the coalition, in place; return the largest |v|.
+def _floor(values: FloatVector, n: int) -> float:
+    """Return a value so low that nobody would form the coalition; lower ones may be raised to it.
 
     A coalition worth less than its players alone, and so less than the sum of all players'
     negative values, is in no best structure. Games forbid coalitions by values such as −1e9, which
     would otherwise set the scale on which values are rounded and compared.
     """
-    alone = math.fsum(np.minimum(values[1 << np.arange(n)], 0.0).tolist())
-    floor = alone - (max(-alone, float(values.max())) or 1.0)
-    np.maximum(values, floor, out=values)
-    values[0] = 0.0
-    return float(np.abs(values).max())
+    alone: float = sum(np.minimum(values[1 << np.arange(n)], 0.0).tolist())
+    return alone - (max(-alone, float(values.max())) or 1.0)
+
+
+def _exact_sum(values: FloatVector) -> Fraction:
+    return sum(map(Fraction, values.tolist()), Fraction(0))
+
+
+def _total(values: FloatVector) -> float:
+    """Return a sum, correctly rounded."""
+    try:
+        return float(_exact_sum(values))
+    except OverflowError:
+        raise InvalidInputError(
+            "values of coalitions add up to more than a float can be (1.8e308); divide all of them"
+            " by the same number, 1e10 for instance"
+        ) from None
 
 
 def _best_blocks(
-    values: FloatVector, n: int, limits: Limits
-) -> tuple[IntVector, float, dict[str, int]]:
-    """Return the best structure found as bit sets, a bound, and what was counted."""
+    values: FloatVector, floor: float, n: int, limits: Limits
+) -> tuple[IntVector, Fraction, dict[str, int]]:
+    """Return the best structure found as bit sets, a bound, and what was counted.
+
+    Values below `floor` count as that.
+    """
     from solvers import _structure_dp as dp
 
-    scaled, unit = _whole_numbers(values, n)
+    scaled, unit = _whole_numbers(np.maximum(values, floor), n)
     prices = dp.best_shares(scaled, n)
     slack = scaled  # p(C) − v(C), in place
     dp.to_slack(slack, prices)
@@ -162,9 +190,9 @@ def _best_blocks(
         if shortfall < budget:
             blocks, budget = candidate, shortfall
     stats = {"coalitions": len(values) - 1, "extended": 0}
-    bound = float(unit * total)
+    bound = unit * total
     if budget == 0 or n == 1:
-        return blocks, float(unit * (total - budget)), stats
+        return blocks, unit * (total - budget), stats
     best = np.full(1 << (n - 1), dp.NONE)
     best[0] = 0
     try:
@@ -189,11 +217,18 @@ def _best_blocks(
     improved = np.array(found)
     if int(slack[improved].sum()) < budget:
         blocks = improved
-    return blocks, float(unit * (total - int(slack[blocks].sum()))), stats
+    return blocks, unit * (total - int(slack[blocks].sum())), stats
 
 
 def _whole_numbers(values: FloatVector, n: int) -> tuple[IntVector, Fraction]:
-    """Return integers k and a unit u with v ≤ u·k, equal wherever v is a multiple of u."""
+    """Return integers k and a unit u with v ≤ u·k, equal wherever v is a multiple of u.
+
+    `values` is overwritten.
+    """
     largest = float(np.abs(values).max())
     exponent = math.frexp(largest)[1] - SUM_BITS + n.bit_length() if largest else 0
-    return np.ceil(np.ldexp(values, -exponent)).astype(np.int64), Fraction(2) ** exponent
+    positive = values > 0.0
+    np.ceil(np.ldexp(values, -exponent, out=values), out=values)
+    integers = values.astype(np.int64)
+    integers[positive & (integers == 0)] = 1  # where the quotient is below all floats
+    return integers, Fraction(2) ** exponent

@@ -6,10 +6,12 @@ import math
 import sys
 from fractions import Fraction
 
-from coalitions.graph import SynergyGraph
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph, weight_sum
 
 OPTIMALITY_TOLERANCE = 1e-9
-"""How far value and bound may be apart in a proven optimum, relative to all that can be gained."""
+"""How far value and bound may be apart in a proven optimum, relative to what is at stake:
+all that can be gained, and where sizes are demanded also what the structure loses."""
 
 
 def positive_weight(graph: SynergyGraph) -> float:
@@ -31,13 +33,36 @@ def positive_weight(graph: SynergyGraph) -> float:
     return graph.positive_weight
 
 
-def is_optimal(value: float, bound: float, positive_weight: float) -> bool:
-    """Tell whether `bound` proves `value` where that much could be gained in all.
+def losses(graph: SynergyGraph, labels: IntVector) -> float:
+    """Return the sum of the negative weights that a structure joins, without the sign.
+
+    Where sizes are demanded, losses are part of what is at stake: sizes may force pairs together,
+    and then the best value is a sum of losses, known to the precision of its terms. Pairs that the
+    structure has apart do not count, so −1e16 for "never" still asks for no less care.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = SynergyGraph([[0, -3, -1e16], [-3, 0, 2], [-1e16, 2, 0]])
+    >>> losses(graph, np.array([0, 0, 1]))
+    3.0
+    """
+    i, j, weight = graph.edges
+    return -weight_sum(weight[(labels[i] == labels[j]) & (weight < 0)]) + 0.0
+
+
+def at_stake(positive_weight: float, losses: float) -> float:
+    """Return the scale of a comparison: all that can be gained, and what sizes make one lose."""
+    return min(positive_weight + losses, sys.float_info.max)
+
+
+def is_optimal(value: float, bound: float, at_stake: float) -> bool:
+    """Tell whether `bound` proves `value` where that much is at stake.
 
     There is no absolute floor: weights of 1e-11 are compared as strictly as weights of 1. Where
-    nothing is positive, value and bound must be equal.
+    nothing is at stake, value and bound must be equal.
     """
-    return bound - value <= OPTIMALITY_TOLERANCE * positive_weight
+    return bound - value <= OPTIMALITY_TOLERANCE * at_stake
 
 
 def rounded_up(number: Fraction) -> float:
@@ -55,7 +80,7 @@ def rounded_up(number: Fraction) -> float:
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
-def reported_bound(value: float, bound: Fraction, gap: Fraction, positive_weight: float) -> float:
+def reported_bound(value: float, bound: Fraction, gap: Fraction, at_stake: float) -> float:
     """Return the float to report for an exact bound that is `gap` above the exact value.
 
     Far from zero floats are coarse: beside players who must be together at −1e16, 3 and 4 are one
@@ -63,8 +88,8 @@ def reported_bound(value: float, bound: Fraction, gap: Fraction, positive_weight
     is the next one above the bound unless that would tell another story.
     """
     reported = max(value, rounded_up(bound))
-    if gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(positive_weight):
-        return reported if is_optimal(value, reported, positive_weight) else value
-    while is_optimal(value, reported, positive_weight):
+    if gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(at_stake):
+        return reported if is_optimal(value, reported, at_stake) else value
+    while is_optimal(value, reported, at_stake):
         reported = math.nextafter(reported, math.inf)
     return reported

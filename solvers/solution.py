@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from coalitions.structure import CoalitionStructure
-from solvers.optimality import is_optimal
+from solvers.optimality import at_stake, is_optimal
 
 if TYPE_CHECKING:
     from solvers.proofs.certificate import Certificate
@@ -38,6 +38,9 @@ class Solution:
         Makes the certificate, if the method has one.
     must_link, cannot_link
         Pairs of players that all structures under comparison have together, or apart.
+    losses
+        What the structure loses in its negative pairs, where sizes may force pairs together: it
+        counts on the scale, too. 0 where no sizes are demanded.
     """
 
     structure: CoalitionStructure
@@ -50,6 +53,7 @@ class Solution:
     prove: Callable[[], Certificate | None] | None = field(default=None, repr=False, compare=False)
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
+    losses: float = 0.0
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
@@ -68,7 +72,7 @@ class Solution:
     @property
     def optimal(self) -> bool:
         """Whether bound and value meet, so that nothing better exists."""
-        return is_optimal(self.value, self.bound, self.positive_weight)
+        return is_optimal(self.value, self.bound, at_stake(self.positive_weight, self.losses))
 
 
 def relative_gap(value: float, bound: float) -> float:

@@ -11,6 +11,7 @@ import typer
 from cli.games._demands import Pairs, by_name, pairs_of, structures_in_words
 from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
 from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
+from cli.terminal.text import visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ def verify_command(
             }
         )
         return
-    from rich.markup import escape
-
     console = stdout()
     console.print(f"partition   {structure.n_players} players in {len(structure)} coalitions, ok")
     console.print(f"value       {checked.value:.10g}, ok")
@@ -87,7 +86,7 @@ def verify_command(
         console.print("bound       bound not checked: give the proof with --certificate")
         return
     console.print(
-        f"bound       {checked.bound:.10g}, ok: {escape(statement or '')}",
+        f"bound       {checked.bound:.10g}, ok: {visible(statement or '')}",
         soft_wrap=bool(checked.must_link or checked.cannot_link),  # names stay in one line
     )
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
+from solvers.optimality import rounded_up
 from solvers.preparation.scaling import integer_weights
 from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
 
 MAX_PLAYERS = 12
 """12 players have 4 213 597 partitions; each further player multiplies that by about six."""
+
+DIGIT_BITS = 40
+"""Sums of 66 numbers of 40 bits, and what is carried, fit in int64."""
+
+AT_ONCE = 100_000
+"""Structures whose exact values are held at a time."""
+
+Labels = np.ndarray[tuple[int, int], np.dtype[np.int8]]
 
 
 @SOLVERS.register("brute-force")
@@ -63,12 +74,58 @@ class BruteForce(Solver):
             if not allowed.any():
                 raise InfeasibleError("no structure meets the demands")
             labels, values = labels[allowed], values[allowed]
-        best = int(np.argmax(values))
-        bound = scaled.bound(int(values[best]))
-        return Answer(labels[best].astype(np.int64), bound, {"partitions": len(values)})
+        # On a grid nearby values may change places: those that may be the best are added exactly.
+        off = sum(
+            (
+                abs(Fraction(w) - scaled.unit * k)
+                for w, k in zip(weight.tolist(), scaled.integers.tolist(), strict=True)
+            ),
+            Fraction(0),
+        )
+        near = np.flatnonzero(values >= int(values.max()) - 2 * math.ceil(off / scaled.unit))
+        if not off:
+            near = near[:1]
+        best, value = _best(labels, near, graph)
+        return Answer(labels[best].astype(np.int64), rounded_up(value), {"partitions": len(values)})
 
 
-def _allowed(labels: np.ndarray[tuple[int, int], np.dtype[np.int8]], sizes: Sizes) -> IntVector:
+def _best(labels: Labels, candidates: IntVector, graph: SynergyGraph) -> tuple[int, Fraction]:
+    """Return which of some structures is worth most, and how much, without any rounding.
+
+    Floats are whole multiples of a power of two. Their digits to the base 2^40 are added column by
+    column, and carried at the end.
+    """
+    i, j, weight = graph.edges
+    exact = [Fraction(w) for w in weight.tolist()]
+    denominator = max((w.denominator for w in exact), default=1)  # powers of two
+    whole = [int(w * denominator) for w in exact]
+    n_digits = -(-max((abs(w).bit_length() for w in whole), default=0) // DIGIT_BITS) + 1
+    digits = np.array([_digits(w, n_digits) for w in whole], np.int64).reshape(-1, n_digits)
+    found: list[tuple[int, int]] = []
+    for first in range(0, len(candidates), AT_ONCE):
+        some = candidates[first : first + AT_ONCE]
+        total = (labels[some][:, i] == labels[some][:, j]) @ digits
+        for place in range(n_digits - 1):
+            total[:, place + 1] += total[:, place] >> DIGIT_BITS
+            total[:, place] &= (1 << DIGIT_BITS) - 1
+        left = np.arange(len(some))
+        for place in reversed(range(n_digits)):
+            left = left[total[left, place] == total[left, place].max()]
+        sums = total[left[0]].tolist()
+        worth = sum(digit << DIGIT_BITS * place for place, digit in enumerate(sums))
+        found.append((worth, -int(some[left[0]])))
+    worth, best = max(found)  # of equal ones the first
+    return -best, Fraction(worth, denominator)
+
+
+def _digits(number: int, n_digits: int) -> list[int]:
+    """Return the digits of a number, lowest first, all with its sign."""
+    sign, size = (-1, -number) if number < 0 else (1, number)
+    mask = (1 << DIGIT_BITS) - 1
+    return [sign * (size >> DIGIT_BITS * place & mask) for place in range(n_digits)]
+
+
+def _allowed(labels: Labels, sizes: Sizes) -> IntVector:
     allowed = np.ones(len(labels), bool)
     if sizes.n_groups is not None:
         allowed &= labels.max(axis=1) + 1 == sizes.n_groups

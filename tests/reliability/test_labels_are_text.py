@@ -92,6 +92,21 @@ def test_tables_show_every_label_literally(command, typed):
     assert not re.search(r"^value 99", out, re.MULTILINE)
 
 
+def test_a_verified_statement_shows_its_players_literally(typed):
+    for label in HOSTILE[1:]:
+        if "," in label or label != label.strip():  # a flag cannot name it
+            continue
+        demand = ("--cannot-link", f"{HOSTILE[0]},{label}")
+        files = ("solution.json", "--certificate", "proof.json")
+        code, _, err = typed("solve", "graph.json", *demand, "--output", *files)
+        assert code == 0, err
+        code, out, err = typed("verify", "graph.json", *files)
+        assert code == 0, err
+        assert not ACTING.search(out + err)
+        assert f"optimal among structures that keep {visible(HOSTILE[0])}" in out
+        assert visible(label) in out
+
+
 def test_a_deviation_shows_its_players_literally(typed):
     code, out, err = typed("stability", "graph.json", "alone.json", "--notion", "nash")
     assert code == 0, err

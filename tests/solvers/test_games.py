@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -114,6 +116,76 @@ def test_a_superadditive_game_keeps_everybody_together():
     solution = solve_game(TableGame(sizes**2.0))
     assert solution.structure == CoalitionStructure.grand(10)
     assert solution.value == 100
+
+
+def exactly(table, rows=None):
+    """Return the exact values of the structures of a game: all of them, or those given."""
+    n = len(table).bit_length() - 1
+    numbers = [Fraction(v) for v in table.tolist()]
+    return [
+        sum(numbers[sum(1 << i for i in np.flatnonzero(labels == c))] for c in set(labels.tolist()))
+        for labels in (partition_labels(n) if rows is None else rows)
+    ]
+
+
+def nevers(rng, m):
+    """Return small values beside huge negative ones, also for players alone."""
+    huge = -(10.0 ** rng.choice([3, 9, 12, 16, 100], m))
+    return np.where(rng.random(m) < rng.choice([0.2, 0.5, 0.8]), huge, rng.integers(-5, 6, m) / 10)
+
+
+ODD = {
+    "1e308": lambda rng, m: rng.uniform(-1.7, 1.7, m) * 1e308,
+    "1e308 and small": lambda rng, m: rng.choice([1e308, -1e308, 3.0, -2.0, 1e-320], m),
+    "denormals": lambda rng, m: rng.integers(-9, 10, m) * 5e-324,
+    "negative denormals": lambda rng, m: rng.integers(-9, 0, m) * 5e-324,
+    "never": nevers,
+    "negative never": lambda rng, m: -np.abs(nevers(rng, m)),
+    "40 decades": lambda rng, m: rng.normal(-0.3, 1, m) * 10.0 ** rng.uniform(-20, 20, m),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_values_of_any_size_against_all_partitions_exactly(kind, rng):
+    refused = 0
+    for _ in range(60):
+        n = int(rng.integers(2, 6))
+        table = ODD[kind](rng, 1 << n)
+        table[0] = 0.0
+        best = max(exactly(table))
+        try:
+            solution = solve_game(TableGame(table))
+        except InvalidInputError:
+            assert sum(map(abs, map(Fraction, table.tolist()))) > Fraction(sys.float_info.max)
+            refused += 1
+            continue
+        (worth,) = exactly(table, [solution.structure.labels])
+        assert solution.value == float(worth)
+        lost = sum(-Fraction(v) for v in blocks_of(table, solution.structure) if v < 0)
+        at_stake = max(0, Fraction(table.max())) + lost
+        assert best - worth <= Fraction(1, 10**9) * at_stake
+        assert solution.bound >= float(best)
+        assert solution.optimal
+    assert refused < 50
+
+
+def blocks_of(table, structure):
+    return [float(table[sum(1 << i for i in block)]) for block in structure.coalitions]
+
+
+def test_never_alone_does_not_blur_the_others():
+    # Only pairs are allowed: 0.3 and 0.2 are better than 0.25 and 0.1.
+    table = np.full(16, -1e16)
+    table[[0b0011, 0b1100, 0b0101, 0b1010]] = 0.25, 0.1, 0.3, 0.2
+    solution = solve_game(TableGame(table))
+    assert solution.structure.coalitions == ((0, 2), (1, 3))
+    assert solution.value == 0.5
+    assert solution.optimal
+
+
+def test_a_sum_beyond_the_floats_is_refused_in_a_sentence():
+    with pytest.raises(InvalidInputError, match="add up to more than a float can be"):
+        solve_game(TableGame([0.0, 1e308, 1e308, 0.0]))
 
 
 class Uncooperative:

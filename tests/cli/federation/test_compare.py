@@ -73,7 +73,9 @@ def test_verbose_says_a_line_per_run_and_one_per_round(tmp_path):
 
 
 def test_killed_in_a_run_the_same_command_goes_on(tmp_path, typed, monkeypatch):  # noqa: F811
-    # The plug-in's method is for this test only.
+    # The plug-in's method is for this test only. A look-up first: copied before it, the table would
+    # hold the built-in methods during this test, and none after it.
+    assert "fedavg" in ALGORITHMS
     monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
     (tmp_path / "mortality.py").write_text(MORTAL)
     deadly = tmp_path / "deadly"

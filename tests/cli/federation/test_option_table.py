@@ -326,6 +326,7 @@ def test_plugins(tmp_path, monkeypatch):
         "    strength: float = 0.5\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    assert "mine" not in ALGORITHMS  # a look-up, so that the copy holds the methods that are there
     monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
     settings = TINY | {"algorithm": "mine", "rounds": 1}
     with pytest.raises(InvalidInputError, match="no algorithm named 'mine'"):
