@@ -19,7 +19,7 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight, reported_bound, rounded_up
-from solvers.preparation.components import Piece, Tally, positive_components, settled
+from solvers.preparation.components import Piece, Tally, numbered, positive_components, settled
 from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
 from solvers.preparation.demands import Contraction, Pairs, checked_sizes, contract
 from solvers.proofs.certificate import Certificate, Part
@@ -238,8 +238,7 @@ def _called(
         )
     if math.isinf(bound):  # it knows nothing; nothing is worth more than all positive weights
         bound = positive_weight(graph) if bound > 0 else -sys.float_info.max
-    blocks = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    return replace(answer, labels=blocks, bound=bound)
+    return replace(answer, labels=numbered(labels), bound=bound)
 
 
 def _as_float(number: object) -> float:

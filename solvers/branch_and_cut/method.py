@@ -138,7 +138,7 @@ class _Task:
     def of(cls, graph: SynergyGraph, limits: Limits) -> _Task:
         from solvers.branch_and_cut.merges import merges, trimmed
         from solvers.branch_and_cut.problem import Problem
-        from solvers.ilp.program import components
+        from solvers.preparation.components import components
 
         n = graph.n_players
         i, j, weight = graph.edges

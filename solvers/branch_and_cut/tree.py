@@ -20,8 +20,8 @@ from solvers.branch_and_cut.dual.pegging import pegged
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
-from solvers.ilp.program import components
 from solvers.local_search.random_state import RandomState, random_state
+from solvers.preparation.components import components
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""
