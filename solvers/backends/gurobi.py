@@ -10,7 +10,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.back_end import IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
 
@@ -22,7 +22,9 @@ class Gurobi(IlpSolver):
 
     needs: ClassVar[tuple[str, ...]] = ("gurobipy",)
 
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Pass the sparse rows as a matrix constraint."""
         import gurobipy as gp
 
@@ -50,4 +52,4 @@ class Gurobi(IlpSolver):
         if model.Status == gp.GRB.INFEASIBLE:
             raise InfeasibleError("no structure meets the demands")
         point = np.array(x.X) if model.SolCount else None
-        return Incumbent(point, bound=model.ObjBound, stats={"nodes": int(model.NodeCount)})
+        return ProgramAnswer(point, bound=model.ObjBound, stats={"nodes": int(model.NodeCount)})

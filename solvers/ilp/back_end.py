@@ -27,7 +27,7 @@ SHARE_TO_BUILD = 0.5
 
 
 @dataclass(frozen=True)
-class Incumbent:
+class ProgramAnswer:
     """What a back-end brings home: a point, if it found one, and a bound on the objective."""
 
     point: FloatVector | None
@@ -104,7 +104,7 @@ class IlpSolver(Solver):
 
     def _maximise(
         self, program: Program, limits: Limits, labels: IntVector | None
-    ) -> Incumbent | None:
+    ) -> ProgramAnswer | None:
         """Have the program maximised, here or, if it is large, in a process that can be ended."""
         start = None if labels is None else program.encode(labels)
         _check(limits)
@@ -115,7 +115,9 @@ class IlpSolver(Solver):
         return maximise_in_child(self, program, limits, start)
 
     @abstractmethod
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Return the best point the back-end finds and its bound on the objective.
 
         Raises
