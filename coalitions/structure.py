@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -71,12 +72,13 @@ class CoalitionStructure:
         """Number of players."""
         return sum(map(len, self.coalitions))
 
-    @property
+    @functools.cached_property
     def labels(self) -> IntVector:
-        """Number of each player's coalition, int[n], counted in canonical order."""
+        """Number of each player's coalition, int[n], counted in canonical order; read-only."""
         labels = np.empty(self.n_players, np.int64)
         for number, block in enumerate(self.coalitions):
             labels[list(block)] = number
+        labels.flags.writeable = False
         return labels
 
     def __len__(self) -> int:

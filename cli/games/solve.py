@@ -225,7 +225,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
     console = stdout()
     table = Table("", "coalition", "players", "synergy inside", box=None, pad_edge=False)
     table.columns[2].justify = table.columns[3].justify = "right"
-    inside = _inside(graph, solution)
+    inside = graph.inside(solution.structure)
     for number, block in enumerate(solution.structure, 1):
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
@@ -258,18 +258,6 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
 MOST_NAMES = 40
 MOST_ROWS = 100
 """What is printed of a large structure; --json and --output have all of it."""
-
-
-def _inside(graph: SynergyGraph, solution: Solution) -> list[float]:
-    """Return what each coalition is worth."""
-    import numpy as np
-
-    labels = solution.structure.labels
-    i, j, weight = graph.edges
-    together = labels[i] == labels[j]
-    worth = np.zeros(len(solution.structure))
-    np.add.at(worth, labels[i[together]], weight[together])
-    return list(map(float, worth))
 
 
 COMMANDS = {"solve": solve_command}

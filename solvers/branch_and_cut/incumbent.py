@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from coalitions.game import IntVector
+from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.dual.kernels import Singles
-from solvers.branch_and_cut.problem import IntMatrix, Problem
+from solvers.branch_and_cut.problem import Problem
 from solvers.local_search.dense import improve
 from solvers.local_search.dense_search import memetic
 from solvers.local_search.random_state import RandomState, random_state

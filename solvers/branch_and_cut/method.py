@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from coalitions.game import IntVector
+from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.preparation.components import settled
@@ -21,7 +21,7 @@ from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.incumbent import Incumbent
-    from solvers.branch_and_cut.problem import IntMatrix, Problem
+    from solvers.branch_and_cut.problem import Problem
     from solvers.branch_and_cut.record import Record
 
 REPORT_EVERY = 0.5

@@ -40,3 +40,12 @@ def test_singletons_and_grand():
 def test_what_is_no_partition_is_refused(coalitions, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
         CoalitionStructure(coalitions)
+
+
+def test_labels_are_made_once_and_nobody_can_alter_them():
+    structure = CoalitionStructure([[0, 2], [1]])
+    assert structure.labels is structure.labels
+    with pytest.raises(ValueError, match="read-only"):
+        structure.labels[0] = 1
+    assert structure == CoalitionStructure([[1], [0, 2]])
+    assert hash(structure) == hash(CoalitionStructure([[1], [0, 2]]))
