@@ -72,13 +72,16 @@ class CoalitionStructure:
         """Number of players."""
         return sum(map(len, self.coalitions))
 
-    @functools.cached_property
+    @property
     def labels(self) -> IntVector:
-        """Number of each player's coalition, int[n], counted in canonical order; read-only."""
+        """Number of each player's coalition, int[n], counted in canonical order: a fresh copy."""
+        return self._labels.copy()
+
+    @functools.cached_property
+    def _labels(self) -> IntVector:
         labels = np.empty(self.n_players, np.int64)
         for number, block in enumerate(self.coalitions):
             labels[list(block)] = number
-        labels.flags.writeable = False
         return labels
 
     def __len__(self) -> int:

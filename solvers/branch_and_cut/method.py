@@ -209,7 +209,7 @@ def _bounded(
         },
         prove=functools.partial(_written, task, value, bound, record) if record.complete else None,
     )
-    return answer, tree.shortcuts
+    return answer, tree.short_cuts.taken if tree.short_cuts is not None else 0
 
 
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:
