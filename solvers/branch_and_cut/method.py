@@ -14,7 +14,6 @@ import numpy as np
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import OPTIMALITY_TOLERANCE
-from solvers.preparation.components import settled
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.proofs.certificate import Certificate, Part
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
@@ -60,6 +59,10 @@ class BranchAndCut(Solver):
 
     certifies: ClassVar[bool] = True
 
+    def certifying(self) -> BranchAndCut:
+        """Return this method without its short cuts."""
+        return replace(self, certify=True)
+
     def search(
         self,
         graph: SynergyGraph,
@@ -73,10 +76,6 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.incumbent import Incumbent
 
         seconds = limits.seconds_left
-        together = None if self.certify else settled(graph)
-        if together is not None:
-            prove = functools.partial(_certified, graph, together.labels, limits.seed, seconds)
-            return replace(together, prove=prove)
         if limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
             return _unproven(graph, limits, warm_start)
         task = _Task.of(graph, limits)

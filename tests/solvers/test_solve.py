@@ -21,6 +21,7 @@ from coalitions import (
 )
 from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
 from solvers.backends.brute_force import BruteForce
+from solvers.branch_and_cut.method import BranchAndCut
 from solvers.ilp import program
 from solvers.solver import is_ctrl_c
 from tests.contracts.test_solvers import all_labels
@@ -245,3 +246,62 @@ def test_ctrl_c_inside_a_compiled_function_is_known_as_such():
     wrapped.__cause__ = KeyboardInterrupt()
     assert is_ctrl_c(wrapped)
     assert is_ctrl_c(KeyboardInterrupt())
+
+
+def test_a_demanded_certificate_is_made_on_the_way():
+    rng = np.random.default_rng(4)
+    upper = np.triu(rng.integers(-9, 10, (20, 20)), 1).astype(float)
+    graph = SynergyGraph(upper + upper.T)
+    assert solve(graph).stats["steps"] == 0  # a short cut, which leaves nothing to check
+    solution = solve(graph, certificate=True)
+    assert solution.stats["steps"] > 0
+    assert verify(graph, solution.structure, solution.certificate).optimal
+
+
+class NeverAsked(BruteForce):
+    def search(self, graph, *, limits, warm_start=None, sizes=None):
+        pytest.fail("the search began")
+
+
+@pytest.mark.parametrize(
+    ("solver", "demands", "sentence"),
+    [
+        (NeverAsked(), {}, "NeverAsked gives no certificate; use branch-and-cut"),
+        ("greedy", {}, "greedy gives no certificate; use branch-and-cut"),
+        (NeverAsked(), {"max_size": 2}, "no certificate with n_groups, min_size or max_size"),
+        ("auto", {"n_groups": 2}, "no certificate with n_groups, min_size or max_size"),
+        ("branch-and-cut", {"min_size": 2}, "leave out the certificate or the sizes"),
+    ],
+)
+def test_who_gives_no_certificate_is_refused_before_the_search(solver, demands, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        solve([[0, 2, -1], [2, 0, 1], [-1, 1, 0]], solver, certificate=True, **demands)
+
+
+def test_auto_chooses_who_certifies_on_the_graph_that_is_solved(monkeypatch):
+    monkeypatch.setattr("solvers._solve.EXACT_LIMIT", 3)
+    graph = SynergyGraph([[0, 2, -1, 1], [2, 0, 1, -1], [-1, 1, 0, 1], [1, -1, 1, 0]])
+    with pytest.raises(InvalidInputError, match="auto takes local-search for so many players"):
+        solve(graph, certificate=True)
+    one_node_less = {"must_link": [(0, 1)]}
+    solution = solve(graph, certificate=True, **one_node_less)
+    assert solution.solver == "branch-and-cut"
+    assert verify(graph, solution.structure, solution.certificate, **one_node_less).optimal
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_a_component_without_negative_edges_is_searched_only_for_its_proof(certificate):
+    asked = []
+
+    class Counting(BranchAndCut):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            asked.append(graph.n_players)
+            return super().search(graph, limits=limits, warm_start=warm_start)
+
+    matrix = np.zeros((5, 5))
+    matrix[:2, :2] = [[0, 1], [1, 0]]
+    matrix[2:, 2:] = [[0, 2, -1], [2, 0, 1], [-1, 1, 0]]
+    solution = solve(matrix, Counting(), certificate=certificate)
+    assert asked == [3]
+    assert verify(SynergyGraph(matrix), solution.structure, solution.certificate).optimal
+    assert asked == [3, 2]
