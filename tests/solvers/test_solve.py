@@ -22,7 +22,7 @@ from coalitions import (
 from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
 from solvers.backends.brute_force import BruteForce
 from solvers.branch_and_cut.method import BranchAndCut
-from solvers.ilp import program
+from solvers.preparation.components import components
 from solvers.solver import is_ctrl_c
 from tests.contracts.test_solvers import all_labels
 from tests.strategies import synergy_graphs
@@ -232,12 +232,12 @@ def test_components_are_those_of_scipy(data):
     i, j = np.array(links, np.int64).reshape(-1, 2).T
     adjacency = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
     labels = csgraph.connected_components(adjacency, directed=False)[1]
-    assert np.array_equal(program.components(n, i, j), labels)
+    assert np.array_equal(components(n, i, j), labels)
 
 
 def test_components_of_a_long_path():
     order = np.random.default_rng(0).permutation(5000)
-    assert not program.components(5000, order[:-1], order[1:]).any()
+    assert not components(5000, order[:-1], order[1:]).any()
 
 
 def test_ctrl_c_inside_a_compiled_function_is_known_as_such():
