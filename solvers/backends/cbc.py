@@ -14,7 +14,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import run_program
-from solvers.ilp.back_end import IlpSolver, ProgramAnswer
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
 
@@ -69,7 +69,7 @@ class Cbc(IlpSolver):
         return ProgramAnswer(point, bound + limits.gap * abs(bound))
 
 
-ENDINGS = {
+ENDINGS: dict[str, Ending] = {
     "Optimal": "optimal",
     "Infeasible": "infeasible",
     "Integer infeasible": "infeasible",
@@ -78,7 +78,7 @@ ENDINGS = {
 """How the first line of CBC's solution begins, and what that means."""
 
 
-def _how_it_ended(solution: str) -> str:
+def _how_it_ended(solution: str) -> Ending:
     first = solution.partition("\n")[0]
     if "no integer solution" in first:  # what follows is a fractional point
         return "nothing"

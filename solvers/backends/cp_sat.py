@@ -10,10 +10,17 @@ import numpy as np
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, ProgramAnswer
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.preparation.scaling import integer_weights
 from solvers.solver import SOLVERS, Limits
+
+ENDINGS: dict[str, Ending] = {
+    "OPTIMAL": "optimal",
+    "INFEASIBLE": "infeasible",
+    "FEASIBLE": "stopped",
+}
+"""What CP-SAT calls its status, and what that means; otherwise it found nothing."""
 
 ROWS_AT_ONCE = 10_000
 """Rows handed over between two looks at the clock: a tenth of a second."""
@@ -83,9 +90,10 @@ class CpSat(IlpSolver):
             parameters.max_time_in_seconds = max(0.01, limits.seconds_left)
         parameters.catch_sigint_signal = False  # it would keep Ctrl-C for itself
         status = in_thread(lambda: solver.solve(model), solver.stop_search, limits)
-        if status == cp_model.INFEASIBLE:
+        ending = ENDINGS.get(solver.status_name(status), "nothing")
+        if ending == "infeasible":
             raise InfeasibleError("no structure meets the demands")
-        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        found = ending != "nothing"
         point = np.array([solver.value(variable) for variable in x], float) if found else None
         return ProgramAnswer(
             point,

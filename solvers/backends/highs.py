@@ -10,9 +10,16 @@ import numpy as np
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector, IntVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, ProgramAnswer
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
+
+ENDINGS: dict[str, Ending] = {
+    "kOptimal": "optimal",
+    "kInfeasible": "infeasible",
+    "kUnboundedOrInfeasible": "infeasible",  # between 0 and 1 nothing is unbounded
+}
+"""What HiGHS calls its status, and what that means; whatever else it is, it was stopped."""
 
 VIOLATION = 1e-6
 ROWS_PER_ROUND = 20
@@ -162,13 +169,13 @@ class _Model:
             # HiGHS counts its run time over all calls.
             highs.setOptionValue("time_limit", highs.getRunTime() + limits.seconds_left)
         in_thread(highs.run, highs.cancelSolve, limits)
-        status = highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        ending = ENDINGS.get(highs.getModelStatus().name, "stopped")
+        if ending == "infeasible":
             raise InfeasibleError("no structure meets the demands")
         info = highs.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         point = np.array(highs.getSolution().col_value) if found else None
         if self._integral:
             return ProgramAnswer(point, info.mip_dual_bound, {"nodes": int(info.mip_node_count)})
-        proven = status == highspy.HighsModelStatus.kOptimal
+        proven = ending == "optimal"
         return ProgramAnswer(point, info.objective_function_value if proven else np.inf)

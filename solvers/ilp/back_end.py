@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, IntVector
@@ -24,6 +24,11 @@ from solvers.solver import Answer, Limits, Sizes, Solver
 
 SHARE_TO_BUILD = 0.5
 """Part of the time that is left for the heuristic, and then for the program to be built."""
+
+
+Ending = Literal["optimal", "infeasible", "stopped", "nothing"]
+"""How a back-end ended: with a proof, with one that there is no point, early with a point, or early
+without. Each has a table from its own words to these."""
 
 
 @dataclass(frozen=True)

@@ -305,3 +305,12 @@ def test_a_component_without_negative_edges_is_searched_only_for_its_proof(certi
     assert asked == [3]
     assert verify(SynergyGraph(matrix), solution.structure, solution.certificate).optimal
     assert asked == [3, 2]
+
+
+@pytest.mark.parametrize("solver", ["cbc", "cp-sat", "highs"])
+def test_a_back_end_that_proves_there_is_nothing_says_so(solver):
+    # Three players who must be apart from each other do not fit two coalitions.
+    apart = [(0, 1), (0, 2), (1, 2)]
+    graph = np.ones((4, 4)) - np.eye(4)
+    with pytest.raises(InfeasibleError, match="no structure meets the demands"):
+        solve(graph, solver, formulation="full", cannot_link=apart, n_groups=2)
