@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from coalitions.errors import InvalidInputError
 
+BoolVector: TypeAlias = NDArray[np.bool_]
 BoolMatrix: TypeAlias = NDArray[np.bool_]
 FloatVector: TypeAlias = NDArray[np.float64]
 FloatMatrix: TypeAlias = NDArray[np.float64]
 IntVector: TypeAlias = NDArray[np.int64]
+IntMatrix: TypeAlias = NDArray[np.int64]
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError, shown
-from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure
 
 if TYPE_CHECKING:
@@ -185,13 +185,35 @@ class SynergyGraph:
         InvalidInputError
             The structure is for other players, or the sum is larger than a float can be.
         """
+        return weight_sum(self.edges.weight[self._together(structure)])
+
+    def inside(self, structure: CoalitionStructure) -> FloatVector:
+        """Return what each coalition of a structure is worth, in their order.
+
+        Raises
+        ------
+        InvalidInputError
+            The structure is for other players.
+
+        Examples
+        --------
+        >>> graph = SynergyGraph([[0, 3, -2], [3, 0, -2], [-2, -2, 0]])
+        >>> graph.inside(CoalitionStructure([[0, 1], [2]]))
+        array([3., 0.])
+        """
+        together = self._together(structure)
+        worth = np.zeros(len(structure))
+        np.add.at(worth, structure.labels[self.edges.i[together]], self.edges.weight[together])
+        return worth
+
+    def _together(self, structure: CoalitionStructure) -> BoolVector:
+        """Tell for each edge whether its ends are in one coalition."""
         if structure.n_players != self.n_players:
             raise InvalidInputError(
                 f"the structure has {structure.n_players} players, the graph {self.n_players}"
             )
-        labels = structure.labels
-        i, j, weight = self.edges
-        return weight_sum(weight[labels[i] == labels[j]])
+        together: BoolVector = structure.labels[self.edges.i] == structure.labels[self.edges.j]
+        return together
 
     def game(self) -> InducedSubgraphGame:
         """Return the game in which a coalition is worth the synergies inside it."""

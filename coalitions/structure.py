@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -73,7 +74,11 @@ class CoalitionStructure:
 
     @property
     def labels(self) -> IntVector:
-        """Number of each player's coalition, int[n], counted in canonical order."""
+        """Number of each player's coalition, int[n], counted in canonical order: a fresh copy."""
+        return self._labels.copy()
+
+    @functools.cached_property
+    def _labels(self) -> IntVector:
         labels = np.empty(self.n_players, np.int64)
         for number, block in enumerate(self.coalitions):
             labels[list(block)] = number

@@ -15,6 +15,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from solvers._solve import available, solve
     from solvers.games import solve_game
+    from solvers.ilp.back_end import IlpSolver, ProgramAnswer
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import Verification, verify
     from solvers.solution import Solution
@@ -24,6 +25,7 @@ _HOME = {
     "solvers.proofs.certificate": ("Certificate",),
     "solvers._solve": ("available", "solve"),
     "solvers.games": ("solve_game",),
+    "solvers.ilp.back_end": ("IlpSolver", "ProgramAnswer"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
     "solvers.proofs.verification": ("Verification", "verify"),
@@ -33,7 +35,9 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Certificate",
+    "IlpSolver",
     "Limits",
+    "ProgramAnswer",
     "Solution",
     "Solver",
     "Verification",

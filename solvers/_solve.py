@@ -26,7 +26,7 @@ from solvers.optimality import (
     reported_bound,
     rounded_up,
 )
-from solvers.preparation.components import Piece, Tally, positive_components, settled
+from solvers.preparation.components import Piece, Tally, numbered, positive_components, settled
 from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
 from solvers.preparation.demands import Contraction, Pairs, checked_sizes, contract
 from solvers.proofs.certificate import Certificate, Part
@@ -57,6 +57,7 @@ def solve(
     n_groups: int | None = None,
     min_size: int | None = None,
     max_size: int | None = None,
+    certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
 ) -> Solution:
@@ -83,6 +84,10 @@ def solve(
     n_groups, min_size, max_size
         Number of coalitions, and how many players each may have. Only ``brute-force`` and the
         integer-programming back-ends on the full formulation can honour them.
+    certificate
+        Leave nothing unproven on the way, so that `Solution.certificate` is at hand. Without it, a
+        certificate may take another, longer search when it is asked for. A solver that gives none
+        is refused.
     progress
         Called with value, bound and seconds now and then.
     **options
@@ -113,6 +118,9 @@ def solve(
     problem = contract(graph, must_link, cannot_link)
     sizes = checked_sizes(problem, n_groups, min_size, max_size)
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
+    if certificate:
+        _check_certifies(name, method, automatic=solver == "auto", sized=sizes is not None)
+        method = method.certifying()
     start = None if warm_start is None else problem.contract(warm_start.labels)
     if sizes is not None and not method.takes_sizes:
         raise InvalidInputError(
@@ -127,7 +135,7 @@ def solve(
         if sizes is not None:
             answer = _with_sizes(problem, call, limits, start, sizes)
         elif method.exact:
-            answer = _by_components(problem, method, call, limits, start)
+            answer = _by_components(problem, name, method, limits, start)
         else:  # a heuristic's bound is a sum over pairs, so splitting would not improve it
             answer = _in_one_piece(problem.graph, call, limits, start)
 
@@ -160,11 +168,6 @@ def solve(
 def available() -> dict[str, bool | str]:
     """Return for each solver True, or the reason why it cannot run here."""
     return {name: SOLVERS[name].missing() or True for name in SOLVERS}
-
-
-def chosen_name(graph: SynergyGraph, solver: str, *, sized: bool) -> str:
-    """Return the name of the method that `solve` takes; `sized` says whether sizes are demanded."""
-    return _automatic(graph, sized, {})[0] if solver == "auto" else solver
 
 
 def _check_limits(
@@ -218,6 +221,18 @@ def _automatic(
     return "highs", {"formulation": "full", **options}
 
 
+def _check_certifies(name: str, method: Solver, *, automatic: bool, sized: bool) -> None:
+    """Raise if a method gives no certificate, and say what would."""
+    if sized and not (method.certifies and method.takes_sizes):
+        raise InvalidInputError(
+            "there is no certificate with n_groups, min_size or max_size: no solver that honours"
+            " them gives one; leave out the certificate or the sizes"
+        )
+    if not method.certifies:
+        chosen = f"auto takes {name} for so many players, which" if automatic else name
+        raise InvalidInputError(f"{chosen} gives no certificate; use branch-and-cut")
+
+
 def _called(
     name: str,
     method: Solver,
@@ -248,8 +263,7 @@ def _called(
         )
     if math.isinf(bound):  # it knows nothing; nothing is worth more than all positive weights
         bound = positive_weight(graph) if bound > 0 else -sys.float_info.max
-    blocks = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    return replace(answer, labels=blocks, bound=bound)
+    return replace(answer, labels=numbered(labels), bound=bound)
 
 
 def _as_float(number: object) -> float:
@@ -329,8 +343,8 @@ def _without_dear_pairs(
 
 def _by_components(
     problem: Contraction,
+    name: str,
     method: Solver,
-    call: Callable[..., Answer],
     limits: Limits,
     start: IntVector | None,
 ) -> Answer:
@@ -340,24 +354,41 @@ def _by_components(
     labels = np.arange(problem.graph.n_players)
     answers = []
     for number, piece in enumerate(pieces):
-        # A certificate covers every piece, so its maker also gets those that need no search.
-        answer = None if method.certifies else settled(piece.graph)
+        answer = settled(piece.graph)
         if answer is None:
             own_start = None if start is None else start[piece.players]
+            call = partial(_called, name, method)
             answer = _in_one_piece(piece.graph, call, tally.limits_of(number), own_start)
+        elif method.certifies:  # a certificate covers every piece, also those that need no search
+            seconds = limits.seconds_left
+            prove = partial(_proven_later, name, method, piece.graph, limits.seed, seconds)
+            answer = replace(answer, prove=prove)
         answers.append(answer)
         # A coalition is named after its first player, so names never clash between pieces.
         _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
         labels[piece.players] = piece.players[first[block]]
         tally.close(number, answer)
     proven = all(answer.prove is not None for answer in answers)
-    prove = partial(_joined, problem, pieces, answers) if method.certifies and proven else None
+    joined = partial(_joined, problem, pieces, answers) if method.certifies and proven else None
     stats: dict[str, Any] = {"components": len(pieces)}
     for answer in answers:
         for key, figure in answer.stats.items():
             added = isinstance(figure, int | float) and not isinstance(figure, bool)
             stats[key] = stats.get(key, 0) + figure if added else figure
-    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, prove)
+    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, joined)
+
+
+def _proven_later(
+    name: str, method: Solver, graph: SynergyGraph, seed: int, seconds: float
+) -> Certificate | None:
+    """Return the certificate of a component that needed no search: it is made now, in that time."""
+    deadline = None if seconds == math.inf else time.monotonic() + seconds
+    limits = Limits(deadline=deadline, seed=seed)
+    together = np.zeros(graph.n_players, np.int64)
+    answer = _in_one_piece(graph, partial(_called, name, method.certifying()), limits, together)
+    if limits.interrupted.is_set():
+        raise KeyboardInterrupt
+    return answer.certificate
 
 
 def _gained(

@@ -89,7 +89,7 @@ def solve_command(
     Example: coalitions solve examples/data/three_domains.csv --time-limit 10
     """
     from coalitions.graph import SynergyGraph
-    from solvers._solve import solve
+    from solvers import solve
 
     loudness(quiet, verbose)
     if plot is not None:
@@ -100,10 +100,6 @@ def solve_command(
     asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
     sizes = {name: number for name, number in asked.items() if number is not None}
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
-    if certificate is not None:
-        solver = _certifying(graph, solver, bool(sizes))
-        if solver == "branch-and-cut":  # no short cuts that a certificate cannot hold
-            options["certify"] = True
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
             graph,
@@ -115,6 +111,7 @@ def solve_command(
             threads=threads,
             must_link=pairs_of(must_link, graph.labels, "--must-link"),
             cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
+            certificate=certificate is not None,
             progress=line.update,
             **sizes,
             **options,
@@ -137,17 +134,6 @@ def solve_command(
         _print_solution(graph, solution, sizes)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
-
-
-def _certifying(graph: SynergyGraph, solver: str, sized: bool) -> str:
-    """Return the name of the method; complain before the search if it gives no certificate."""
-    from solvers._solve import chosen_name
-    from solvers.solver import SOLVERS
-
-    name = chosen_name(graph, solver, sized=sized)
-    if not SOLVERS[name].certifies:
-        raise InvalidInputError(f"--certificate: {name} gives no certificate; use branch-and-cut")
-    return name
 
 
 def solution_document(
@@ -225,7 +211,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
     console = stdout()
     table = Table("", "coalition", "players", "synergy inside", box=None, pad_edge=False)
     table.columns[2].justify = table.columns[3].justify = "right"
-    inside = _inside(graph, solution)
+    inside = graph.inside(solution.structure)
     for number, block in enumerate(solution.structure, 1):
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
@@ -258,18 +244,6 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, in
 MOST_NAMES = 40
 MOST_ROWS = 100
 """What is printed of a large structure; --json and --output have all of it."""
-
-
-def _inside(graph: SynergyGraph, solution: Solution) -> list[float]:
-    """Return what each coalition is worth."""
-    import numpy as np
-
-    labels = solution.structure.labels
-    i, j, weight = graph.edges
-    together = labels[i] == labels[j]
-    worth = np.zeros(len(solution.structure))
-    np.add.at(worth, labels[i[together]], weight[together])
-    return list(map(float, worth))
 
 
 COMMANDS = {"solve": solve_command}

@@ -10,7 +10,7 @@ def solvers_command(json_output: Json = False, plugin: Plugin = None) -> None:
 
     Example: coalitions solvers --json
     """
-    from solvers._solve import available
+    from solvers import available
     from solvers.solver import SOLVERS
 
     states = available()

@@ -95,7 +95,7 @@ def _demands(
     recorded: dict[str, Pairs], flags: dict[str, Pairs], graph: SynergyGraph, path: Path
 ) -> dict[str, Pairs]:
     """Return the demands of the file, or of the flags if it has none; they must not differ."""
-    from solvers.proofs._demands import Links
+    from solvers.proofs.demands import Links
 
     if not any(flags.values()):
         return recorded

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coalitions.game import IntMatrix
 from coalitions.sampling.estimator import PAIR_ESTIMATORS, PairEstimator, Sampled
 from coalitions.sampling.evaluator import Evaluator
-
-IntMatrix: TypeAlias = NDArray[np.int64]
 
 
 @PAIR_ESTIMATORS.register("chains")

@@ -11,7 +11,7 @@ from coalitions.enumeration import ROWS_PER_CALL, value_table
 from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of
 from coalitions.games.wrappers import CachedGame
 
-Progress = Callable[[int, int], None]
+EvaluationProgress = Callable[[int, int], None]
 """Called with the evaluations made and the budget."""
 
 
@@ -39,7 +39,7 @@ class Evaluator:
         budget: int,
         *,
         batch_size: int | None = None,
-        progress: Progress | None = None,
+        progress: EvaluationProgress | None = None,
     ) -> None:
         self.game = game
         self.budget = budget

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
 from coalitions.sampling.fold import halve
-
-IntMatrix: TypeAlias = NDArray[np.int64]
 
 CHUNK = 2048
 """Coalitions that are listed at once: they stay in the nearest cache."""

@@ -11,7 +11,7 @@ from coalitions.checks import Seed, number_in, seed_of, whole_number
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.game import Game, closed_form_of, kernel_of, players_of, table_of
 from coalitions.sampling.estimator import Estimate, Sampled, Sampler
-from coalitions.sampling.evaluator import Evaluator, Progress
+from coalitions.sampling.evaluator import EvaluationProgress, Evaluator
 
 EXACT_PLAYERS = 16
 """Up to this many players the default budget is all 2^n coalitions."""
@@ -47,7 +47,7 @@ class Sampling(TypedDict, total=False):
 
     target_error: float | None
     batch_size: int | None
-    progress: Progress | None
+    progress: EvaluationProgress | None
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Concept:
         *,
         target_error: float | None = None,
         batch_size: int | None = None,
-        progress: Progress | None = None,
+        progress: EvaluationProgress | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> E:
         """Return the estimate, after every argument was looked at once."""

@@ -7,7 +7,7 @@ from typing import Any
 from coalitions.checks import Seed
 from coalitions.game import Game
 from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
-from coalitions.sampling.evaluator import Progress
+from coalitions.sampling.evaluator import EvaluationProgress
 from coalitions.values.door import Choice, Concept
 
 PROCESS_BUDGET = 50_000
@@ -29,7 +29,7 @@ def shapley(
     target_error: float | None = None,
     seed: Seed = 0,
     batch_size: int | None = None,
-    progress: Progress | None = None,
+    progress: EvaluationProgress | None = None,
     **options: Any,  # noqa: ANN401 (the options of the method, checked by its constructor)
 ) -> Estimate:
     """Return the Shapley values of a game, exact or with standard errors.

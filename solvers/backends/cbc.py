@@ -14,7 +14,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import run_program
-from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
 
@@ -34,7 +34,9 @@ class Cbc(IlpSolver):
     seconds_per_row: ClassVar[float] = 1e-5
     needs: ClassVar[tuple[str, ...]] = ("cbcbox",)
 
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Write the model for the CBC executable, and read its bound from the log."""
         import cbcbox
 
@@ -43,7 +45,7 @@ class Cbc(IlpSolver):
             with model.open("w", encoding="ascii") as file:
                 for number, lines in enumerate(_mps(program)):
                     if number % COLUMNS_AT_ONCE == 0 and limits.expired:
-                        return Incumbent(None, np.inf)
+                        return ProgramAnswer(None, np.inf)
                     file.write(lines)
             command = [cbcbox.cbc_bin_path(), str(model), *_options(limits)]
             if start is not None:
@@ -59,15 +61,15 @@ class Cbc(IlpSolver):
         if ended == "infeasible":
             raise InfeasibleError("no structure meets the demands")
         if ended == "nothing":
-            return Incumbent(None, _logged_bound(log))
+            return ProgramAnswer(None, _logged_bound(log))
         point = _read_point(text, program.n_variables)
         if ended == "stopped":
-            return Incumbent(point, _logged_bound(log))
+            return ProgramAnswer(point, _logged_bound(log))
         bound = float(program.objective @ np.rint(point))
-        return Incumbent(point, bound + limits.gap * abs(bound))
+        return ProgramAnswer(point, bound + limits.gap * abs(bound))
 
 
-ENDINGS = {
+ENDINGS: dict[str, Ending] = {
     "Optimal": "optimal",
     "Infeasible": "infeasible",
     "Integer infeasible": "infeasible",
@@ -76,7 +78,7 @@ ENDINGS = {
 """How the first line of CBC's solution begins, and what that means."""
 
 
-def _how_it_ended(solution: str) -> str:
+def _how_it_ended(solution: str) -> Ending:
     first = solution.partition("\n")[0]
     if "no integer solution" in first:  # what follows is a fractional point
         return "nothing"

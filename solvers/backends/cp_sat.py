@@ -10,10 +10,17 @@ import numpy as np
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.preparation.scaling import integer_weights
 from solvers.solver import SOLVERS, Limits
+
+ENDINGS: dict[str, Ending] = {
+    "OPTIMAL": "optimal",
+    "INFEASIBLE": "infeasible",
+    "FEASIBLE": "stopped",
+}
+"""What CP-SAT calls its status, and what that means; otherwise it found nothing."""
 
 ROWS_AT_ONCE = 10_000
 """Rows handed over between two looks at the clock: a tenth of a second."""
@@ -40,7 +47,9 @@ class CpSat(IlpSolver):
     own_process_above: ClassVar[int | None] = 50_000
     needs: ClassVar[tuple[str, ...]] = ("ortools",)
 
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Pass integer weights; a triangle of binaries is a clause, other rows are sums."""
         from ortools.sat.python import cp_model
 
@@ -50,7 +59,7 @@ class CpSat(IlpSolver):
         rows = program.rows
         for row in range(rows.shape[0]):
             if row % ROWS_AT_ONCE == 0 and limits.expired:
-                return Incumbent(None, np.inf)
+                return ProgramAnswer(None, np.inf)
             span = slice(rows.indptr[row], rows.indptr[row + 1])
             columns, values = rows.indices[span].tolist(), rows.data[span].tolist()
             low, high = program.lower[row], program.upper[row]
@@ -81,11 +90,12 @@ class CpSat(IlpSolver):
             parameters.max_time_in_seconds = max(0.01, limits.seconds_left)
         parameters.catch_sigint_signal = False  # it would keep Ctrl-C for itself
         status = in_thread(lambda: solver.solve(model), solver.stop_search, limits)
-        if status == cp_model.INFEASIBLE:
+        ending = ENDINGS.get(solver.status_name(status), "nothing")
+        if ending == "infeasible":
             raise InfeasibleError("no structure meets the demands")
-        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        found = ending != "nothing"
         point = np.array([solver.value(variable) for variable in x], float) if found else None
-        return Incumbent(
+        return ProgramAnswer(
             point,
             # Stopped before it began to search, CP-SAT reports a bound of 0 that means nothing.
             bound=solver.best_objective_bound * unit + slack if found else np.inf,

@@ -10,9 +10,16 @@ import numpy as np
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import FloatVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
+
+ENDINGS: dict[int, Ending] = {
+    2: "optimal",
+    3: "infeasible",
+    4: "infeasible",  # or unbounded, which nothing is between 0 and 1
+}
+"""Gurobi's codes of status, and what they mean; whatever else it is, it was stopped."""
 
 
 @SOLVERS.register("gurobi")
@@ -22,7 +29,9 @@ class Gurobi(IlpSolver):
 
     needs: ClassVar[tuple[str, ...]] = ("gurobipy",)
 
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Pass the sparse rows as a matrix constraint."""
         import gurobipy as gp
 
@@ -47,7 +56,7 @@ class Gurobi(IlpSolver):
             in_thread(model.optimize, model.terminate, limits)
         except gp.GurobiError as error:
             raise NoSolutionError(f"gurobi: {error}") from None
-        if model.Status == gp.GRB.INFEASIBLE:
+        if ENDINGS.get(model.Status) == "infeasible":
             raise InfeasibleError("no structure meets the demands")
         point = np.array(x.X) if model.SolCount else None
-        return Incumbent(point, bound=model.ObjBound, stats={"nodes": int(model.NodeCount)})
+        return ProgramAnswer(point, bound=model.ObjBound, stats={"nodes": int(model.NodeCount)})

@@ -10,9 +10,16 @@ import numpy as np
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector, IntVector
 from solvers.ilp.attended import in_thread
-from solvers.ilp.back_end import IlpSolver, Incumbent
+from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
 from solvers.solver import SOLVERS, Limits
+
+ENDINGS: dict[str, Ending] = {
+    "kOptimal": "optimal",
+    "kInfeasible": "infeasible",
+    "kUnboundedOrInfeasible": "infeasible",  # between 0 and 1 nothing is unbounded
+}
+"""What HiGHS calls its status, and what that means; whatever else it is, it was stopped."""
 
 VIOLATION = 1e-6
 ROWS_PER_ROUND = 20
@@ -37,7 +44,9 @@ class Highs(IlpSolver):
     own_process_above: ClassVar[int | None] = 50_000  # of which presolve takes half a second
     needs: ClassVar[tuple[str, ...]] = ("highspy",)
 
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Pass the rows as they are; HiGHS maximises."""
         if self.lazy:
             return _maximise_lazily(program, limits, start)
@@ -48,7 +57,7 @@ class Highs(IlpSolver):
         return model.run()
 
 
-def _maximise_lazily(program: Program, limits: Limits, start: FloatVector | None) -> Incumbent:
+def _maximise_lazily(program: Program, limits: Limits, start: FloatVector | None) -> ProgramAnswer:
     """Solve relaxations of a growing part of the rows until the integer optimum meets them all.
 
     Every relaxation's bound is valid, so the last one before the time limit is the answer's.
@@ -62,7 +71,7 @@ def _maximise_lazily(program: Program, limits: Limits, start: FloatVector | None
         rounds += 1
         bound = min(bound, found.bound)
         if found.point is None:
-            return Incumbent(last, bound, {"rounds": rounds, "separated": int(chosen.sum())})
+            return ProgramAnswer(last, bound, {"rounds": rounds, "separated": int(chosen.sum())})
         if not program.transitive:  # then any point, also a fractional one, decodes to a structure
             last = found.point
         excess = _excess(program, found.point)
@@ -70,9 +79,9 @@ def _maximise_lazily(program: Program, limits: Limits, start: FloatVector | None
         violated = np.flatnonzero(excess > VIOLATION)
         stats = {"rounds": rounds, "separated": int(chosen.sum()), **found.stats}
         if integral and not len(violated):
-            return Incumbent(found.point, bound, stats)
+            return ProgramAnswer(found.point, bound, stats)
         if limits.expired:
-            return Incumbent(last, bound, stats)
+            return ProgramAnswer(last, bound, stats)
         if not len(violated):  # the linear relaxation is done: now integers
             integral = True
             model.require_integers()
@@ -151,7 +160,7 @@ class _Model:
             solution.col_value = point.tolist()
             self._highs.setSolution(solution)
 
-    def run(self) -> Incumbent:
+    def run(self) -> ProgramAnswer:
         """Solve what is there."""
         import highspy
 
@@ -160,13 +169,13 @@ class _Model:
             # HiGHS counts its run time over all calls.
             highs.setOptionValue("time_limit", highs.getRunTime() + limits.seconds_left)
         in_thread(highs.run, highs.cancelSolve, limits)
-        status = highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        ending = ENDINGS.get(highs.getModelStatus().name, "stopped")
+        if ending == "infeasible":
             raise InfeasibleError("no structure meets the demands")
         info = highs.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         point = np.array(highs.getSolution().col_value) if found else None
         if self._integral:
-            return Incumbent(point, info.mip_dual_bound, {"nodes": int(info.mip_node_count)})
-        proven = status == highspy.HighsModelStatus.kOptimal
-        return Incumbent(point, info.objective_function_value if proven else np.inf)
+            return ProgramAnswer(point, info.mip_dual_bound, {"nodes": int(info.mip_node_count)})
+        proven = ending == "optimal"
+        return ProgramAnswer(point, info.objective_function_value if proven else np.inf)

@@ -13,15 +13,12 @@ All numbers are integers, so whatever ends within its steps is proven.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from coalitions.game import IntVector
-
-IntMatrix: TypeAlias = NDArray[np.int64]
+from coalitions.game import IntMatrix, IntVector
 
 
 @njit(cache=True)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from coalitions.game import IntVector
-
-IntMatrix: TypeAlias = NDArray[np.int64]
-BoolVector: TypeAlias = NDArray[np.bool_]
+from coalitions.game import BoolVector, IntMatrix, IntVector
 
 
 @njit(cache=True)

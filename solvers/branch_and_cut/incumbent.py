@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from coalitions.game import IntVector
+from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.dual.kernels import Singles
-from solvers.branch_and_cut.problem import IntMatrix, Problem
-from solvers.ilp.program import components
+from solvers.branch_and_cut.problem import Problem
 from solvers.local_search.dense import improve
 from solvers.local_search.dense_search import memetic
 from solvers.local_search.random_state import RandomState, random_state
 from solvers.local_search.slices import Improvement
+from solvers.preparation.components import components, numbered
 
 FEW_PLAYERS = 150
 """Up to this many players, rounds of iterated local search take turns with annealing."""
@@ -87,7 +87,7 @@ class Incumbent:
             Called after each slice.
         """
         if self._annealing is None:
-            start = _numbered(self.labels)
+            start = numbered(self.labels)
             self._annealing = memetic(self._weights, start, self._seed, 1.0, self._expired)
         if len(self._weights) > FEW_PLAYERS:
             n = len(self._weights)
@@ -115,10 +115,5 @@ class Incumbent:
         self._improve(merge[problem.groups], rounds)
 
     def _improve(self, labels: IntVector, rounds: int) -> None:
-        found = improve(self._weights, _numbered(labels), rounds, self._state, self._expired)
+        found = improve(self._weights, numbered(labels), rounds, self._state, self._expired)
         self.offer(found[1])
-
-
-def _numbered(labels: IntVector) -> IntVector:
-    """Return the same partition with blocks numbered from 0."""
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

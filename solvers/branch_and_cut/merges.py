@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from solvers.branch_and_cut.problem import IntMatrix
+from coalitions.game import IntMatrix
 
 
 def trimmed(weights: IntMatrix) -> IntMatrix:

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from coalitions.game import IntVector
+from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import OPTIMALITY_TOLERANCE
-from solvers.preparation.components import settled
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.proofs.certificate import Certificate, Part
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.incumbent import Incumbent
-    from solvers.branch_and_cut.problem import IntMatrix, Problem
+    from solvers.branch_and_cut.problem import Problem
     from solvers.branch_and_cut.record import Record
 
 REPORT_EVERY = 0.5
@@ -60,6 +59,10 @@ class BranchAndCut(Solver):
 
     certifies: ClassVar[bool] = True
 
+    def certifying(self) -> BranchAndCut:
+        """Return this method without its short cuts."""
+        return replace(self, certify=True)
+
     def search(
         self,
         graph: SynergyGraph,
@@ -73,10 +76,6 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.incumbent import Incumbent
 
         seconds = limits.seconds_left
-        together = None if self.certify else settled(graph)
-        if together is not None:
-            prove = functools.partial(_certified, graph, together.labels, limits.seed, seconds)
-            return replace(together, prove=prove)
         if limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
             return _unproven(graph, limits, warm_start)
         task = _Task.of(graph, limits)
@@ -138,7 +137,7 @@ class _Task:
     def of(cls, graph: SynergyGraph, limits: Limits) -> _Task:
         from solvers.branch_and_cut.merges import merges, trimmed
         from solvers.branch_and_cut.problem import Problem
-        from solvers.ilp.program import components
+        from solvers.preparation.components import components
 
         n = graph.n_players
         i, j, weight = graph.edges
@@ -209,7 +208,7 @@ def _bounded(
         },
         prove=functools.partial(_written, task, value, bound, record) if record.complete else None,
     )
-    return answer, tree.shortcuts
+    return answer, tree.short_cuts.taken if tree.short_cuts is not None else 0
 
 
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coalitions.game import BoolMatrix, IntVector
-
-IntMatrix = NDArray[np.int64]
+from coalitions.game import BoolMatrix, IntMatrix, IntVector
 
 
 @dataclass(frozen=True)

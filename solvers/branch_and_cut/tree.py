@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.branch_and_cut.dolls import LEAST_STEPS, closed_by_dolls
 from solvers.branch_and_cut.dual.ascent import Ascent
 from solvers.branch_and_cut.dual.cuts import violated_cuts
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
@@ -20,8 +19,10 @@ from solvers.branch_and_cut.dual.pegging import pegged
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
-from solvers.ilp.program import components
+from solvers.branch_and_cut.schedule import Schedule
+from solvers.branch_and_cut.short_cuts import ShortCuts
 from solvers.local_search.random_state import RandomState, random_state
+from solvers.preparation.components import components
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""
@@ -32,23 +33,11 @@ WARM_UP = 100
 CHUNK = 20
 """Steps between two looks at the bound."""
 
-FEW_SLICES, MANY_SLICES = 1, 20
-"""Slices of local search each time the bound is near to, or far from, the value."""
-
-FAR, HOPELESS, MOST_OF_SEARCH = 0.02, 1.0, 6.0
-"""From these distances of the bound, relative to the value, on it is far, and hopeless; local
-search gets as much of the dual's work as the distance says, up to the last: half of a minute on
-random graphs of 1000 players, where a bound is worth little."""
-
 TINY, SMALL = 25, 60
 """Up to this many groups a look at the bound costs more than the steps between two looks."""
 
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
-
-SHRUNK, SHARE_OF_DOLLS = 0.7, 0.01
-"""Russian dolls are tried when only this part of the undecided pairs of the last trial is left, for
-this many steps per unit of the dual's work."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +63,8 @@ class Node:
         What proves the bound; None if it is just the sum of the positive weights.
     branch
         Number of the branch in the record.
+    point
+        Where the dual ended, if the bound became no sharper: here the node is to be split.
     """
 
     problem: Problem
@@ -82,6 +73,7 @@ class Node:
     bound: int
     proof: Proof | None = None
     branch: int = 0
+    point: Singles | None = None
 
 
 class TreeSearch:
@@ -118,22 +110,21 @@ class TreeSearch:
     ) -> None:
         self.incumbent = incumbent
         self.record = Record()
-        self.shortcuts = 0
-        self._certify = certify
-        self._work = 0
-        self._tried: float = problem.n_undecided  # the caller had a try
         self.steps = 0
         self.cuts = 0
+        # Dolls leave nothing to check, and the caller had a try with all that is undecided.
+        self.short_cuts = None if certify else ShortCuts(incumbent, problem.n_undecided)
+        self._beside = Schedule(incumbent, check)
+        self._work = 0
         self._allowed = allowed
         self._check = check
         self._seconds_left = seconds_left
         self._state: RandomState = random_state(seed, 1)
         self._closed = 0
         self._level = math.inf
-        scale = float(np.abs(problem.weights).max(initial=1))
-        self._sharp, self._sharpest = SHARP * scale, SHARPEST * scale
+        self._scale = float(np.abs(problem.weights).max(initial=1))
         bound = problem.inside + int(np.maximum(problem.weights, 0).sum()) // 2
-        self._open = [Node(problem, Multipliers.none(), SMOOTH * scale, bound)]
+        self._open = [Node(problem, Multipliers.none(), SMOOTH * self._scale, bound)]
 
     @property
     def bound(self) -> int:
@@ -213,15 +204,8 @@ class TreeSearch:
 
     def _is_short_cut(self, problem: Problem) -> bool:
         """Close the node at work by Russian dolls, if it shrank and they are quick."""
-        undecided = problem.n_undecided
-        if self._certify or undecided > SHRUNK * self._tried:
+        if self.short_cuts is None or not self.short_cuts.close(problem, self._work):
             return False
-        self._tried = undecided
-        # A fraction of the time that the dual took so far.
-        budget = max(LEAST_STEPS, int(SHARE_OF_DOLLS * self._work))
-        if not closed_by_dolls(problem, self.incumbent, budget):
-            return False
-        self.shortcuts += 1
         self._closed = max(self._closed, self.incumbent.value)
         self._open.pop()
         return True
@@ -248,22 +232,22 @@ class TreeSearch:
             return
         ascent = Ascent(node.problem, node.multipliers, node.mu)
         ascent.run(1)
-        left = WARM_UP
+        left, sharp = WARM_UP, SHARP * self._scale
         while left > 0:
             began = time.monotonic()
             ascent.update_triangles(0.02, self._check)
             steps = min(CHUNK, left)
             # What is left of the smoothing goes in equal ratios, one for each step that is left.
-            self._steps(ascent, steps, (self._sharp / (ascent.mu * ascent.scale)) ** (1.0 / left))
+            self._steps(ascent, steps, (sharp / (ascent.mu * ascent.scale)) ** (1.0 / left))
             left -= steps
             before = self.incumbent.value
-            self._round(ascent)
+            self._beside.round(ascent, self.steps // CHUNK)
             following = self._look(ascent)
             if following is None:
                 return
             ascent = following
             if self.incumbent.value > before or left <= 0:
-                self.incumbent.advance(FEW_SLICES, 0.0, self._check)
+                self._beside.follow_up()
             pace = (time.monotonic() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
@@ -290,44 +274,25 @@ class TreeSearch:
                 ascent = following
             due = number % 4 == 0
             if due:
-                self._round(ascent)
-            self._search_beside(due=due)
+                self._beside.round(ascent, self.steps // CHUNK)
+            self._beside.go_on(self._open[-1].bound, self._work, due=due)
             slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
-                if ascent.mu * ascent.scale < 2.0 * self._sharpest:
+                if ascent.mu * ascent.scale < 2.0 * SHARPEST * self._scale:
                     break
                 ascent.mu /= 2.0
                 stalled = 0
-        self._point = ascent.point
-        self._open[-1] = replace(self._open[-1], mu=ascent.mu * ascent.scale)
-
-    def _search_beside(self, *, due: bool) -> None:
-        """Let local search go on; the farther the bound, the more of the time is its.
-
-        It goes on when its turn is `due`, and where there is no hope of a proof in between, too.
-        """
-        value = self.incumbent.value
-        distance = (self._open[-1].bound - value) / max(value, 1)
-        work = min(MOST_OF_SEARCH, distance) * self._work
-        if due:
-            slices = MANY_SLICES if distance > FAR else FEW_SLICES
-            self.incumbent.advance(slices, work, self._check)
-        elif distance > HOPELESS:
-            self.incumbent.advance(0, work, self._check)
-
-    def _round(self, ascent: Ascent) -> None:
-        """Look for a better structure near the soft point."""
-        threshold = (0.5, 0.65, 0.8)[self.steps // CHUNK % 3]
-        self.incumbent.round(ascent.problem, ascent.point, threshold, 3)
-        self._check()
+        mu = ascent.mu * ascent.scale
+        self._open[-1] = replace(self._open[-1], mu=mu, point=ascent.point)
 
     # ------------------------------------------------------------------ branching
 
     def _branch(self) -> None:
         """Split the node at work in two, and bound both."""
-        node = self._open[-1]
-        first, second = _most_open_pair(node.problem, self._point)
+        node, point = replace(self._open[-1], point=None), self._open[-1].point
+        assert point is not None
+        first, second = _most_open_pair(node.problem, point)
         together, apart = self.record.split(node.branch, node.problem, first, second)
         one, two = np.array([first]), np.array([second])
         merge = components(node.problem.n_groups, one, two)
@@ -339,7 +304,7 @@ class TreeSearch:
                 node, problem=merged, multipliers=node.multipliers.mapped(merge), branch=together
             ),
         ]
-        if self._point[first, second] < 0.5:
+        if point[first, second] < 0.5:
             cases.reverse()
         self._open[-1:] = cases
         self._treat()
@@ -352,7 +317,8 @@ class TreeSearch:
                 assert node.proof is not None
                 self._close(node, node.proof)
                 continue
-            self._tried = math.inf
+            if self.short_cuts is not None:
+                self.short_cuts.begin()
             if self._is_short_cut(node.problem):
                 continue
             ascent = Ascent(node.problem, node.multipliers, node.mu)

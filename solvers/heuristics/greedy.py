@@ -33,7 +33,8 @@ class Greedy(Solver):
     ) -> Answer:
         """Return the structure and the cycle-packing bound."""
         from solvers.local_search.bounds import cycle_packing_bound
-        from solvers.local_search.slices import fits_table, numbered
+        from solvers.local_search.slices import fits_table
+        from solvers.preparation.components import numbered
 
         start = np.arange(graph.n_players) if warm_start is None else numbered(warm_start)
         unite = _on_matrix if fits_table(graph) else _on_edges

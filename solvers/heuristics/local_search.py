@@ -52,8 +52,9 @@ class LocalSearch(Solver):
         from solvers.local_search.bounds import cycle_packing_bound
         from solvers.local_search.dense_search import search_matrix
         from solvers.local_search.random_state import random_state
-        from solvers.local_search.slices import fits_table, matrix_of, numbered, run_slices
+        from solvers.local_search.slices import fits_table, matrix_of, run_slices
         from solvers.local_search.sparse_search import search_edges
+        from solvers.preparation.components import numbered
 
         n = graph.n_players
         bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))

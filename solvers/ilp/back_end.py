@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, IntVector
@@ -26,8 +26,13 @@ SHARE_TO_BUILD = 0.5
 """Part of the time that is left for the heuristic, and then for the program to be built."""
 
 
+Ending = Literal["optimal", "infeasible", "stopped", "nothing"]
+"""How a back-end ended: with a proof, with one that there is no point, early with a point, or early
+without. Each has a table from its own words to these."""
+
+
 @dataclass(frozen=True)
-class Incumbent:
+class ProgramAnswer:
     """What a back-end brings home: a point, if it found one, and a bound on the objective."""
 
     point: FloatVector | None
@@ -104,7 +109,7 @@ class IlpSolver(Solver):
 
     def _maximise(
         self, program: Program, limits: Limits, labels: IntVector | None
-    ) -> Incumbent | None:
+    ) -> ProgramAnswer | None:
         """Have the program maximised, here or, if it is large, in a process that can be ended."""
         start = None if labels is None else program.encode(labels)
         _check(limits)
@@ -115,7 +120,9 @@ class IlpSolver(Solver):
         return maximise_in_child(self, program, limits, start)
 
     @abstractmethod
-    def maximise(self, program: Program, *, limits: Limits, start: FloatVector | None) -> Incumbent:
+    def maximise(
+        self, program: Program, *, limits: Limits, start: FloatVector | None
+    ) -> ProgramAnswer:
         """Return the best point the back-end finds and its bound on the objective.
 
         Raises

@@ -17,7 +17,7 @@ from solvers.solver import Limits, heeding_ctrl_c
 
 if TYPE_CHECKING:
     from coalitions.game import FloatVector
-    from solvers.ilp.back_end import IlpSolver, Incumbent
+    from solvers.ilp.back_end import IlpSolver, ProgramAnswer
     from solvers.ilp.program import Program
 
 # The child imports from where we do, and from nowhere else: not from the working folder.
@@ -28,7 +28,7 @@ STARTER = (
 
 def maximise_in_child(
     solver: IlpSolver, program: Program, limits: Limits, start: FloatVector | None
-) -> Incumbent | None:
+) -> ProgramAnswer | None:
     """Return what the solver brings home from a process of its own; None if that was ended."""
     with tempfile.TemporaryDirectory(prefix="coalitions-") as folder:
         task = {
@@ -46,7 +46,7 @@ def maximise_in_child(
         code, output = run_program(command, limits)
         answer = Path(folder, "answer")
         if answer.exists():
-            found: Incumbent | str = pickle.loads(answer.read_bytes())
+            found: ProgramAnswer | str = pickle.loads(answer.read_bytes())
             if isinstance(found, str):
                 raise InfeasibleError(found)
             return found

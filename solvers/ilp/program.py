@@ -26,6 +26,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import rounded_up
+from solvers.preparation.components import components, numbered
 from solvers.preparation.scaling import integer_weights
 from solvers.solver import Sizes
 
@@ -129,23 +130,6 @@ class Program:
         return rounded_up(Fraction(objective_bound) * self.unit + Fraction(self.slack))
 
 
-def components(n_players: int, i: IntVector, j: IntVector) -> IntVector:
-    """Return the number of each player's connected component, counted by first members.
-
-    Labels spread along all links at once, and everybody takes over the label of whom it points at:
-    about log n rounds, a path being the worst.
-    """
-    label = np.arange(n_players)
-    while True:
-        one, two = label[i], label[j]
-        smaller = np.minimum(one, two)
-        np.minimum.at(label, one, smaller)
-        np.minimum.at(label, two, smaller)
-        label = label[label]
-        if (label[i] == label[j]).all():
-            return np.unique(label, return_inverse=True)[1]
-
-
 def estimated_rows(graph: SynergyGraph, formulation: Formulation) -> int:
     """Return how many triangle rows a program would have, without building it."""
     n = graph.n_players
@@ -177,8 +161,7 @@ def fits(rows: int) -> bool:
 
 def meets(labels: IntVector, sizes: Sizes) -> bool:
     """Tell whether a structure meets demands on its coalitions."""
-    block = np.unique(labels, return_inverse=True)[1]
-    players = np.bincount(block, sizes.weights)
+    players = np.bincount(numbered(labels), sizes.weights)
     return (
         sizes.n_groups in (None, len(players))
         and not any(labels[a] == labels[b] for a, b in sizes.apart)

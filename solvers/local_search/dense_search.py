@@ -18,7 +18,8 @@ from solvers.local_search.dense import (
     tabulate,
 )
 from solvers.local_search.random_state import RandomState, random_state
-from solvers.local_search.slices import Improvement, numbered, synergies_between
+from solvers.local_search.slices import Improvement, synergies_between
+from solvers.preparation.components import numbered
 
 VERY_FEW_PLAYERS, FEW_PLAYERS = 40, 150
 """Up to this many players an iterated local search finds the best known values by itself, and

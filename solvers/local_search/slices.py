@@ -61,11 +61,6 @@ def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:
     return between
 
 
-def numbered(labels: IntVector) -> IntVector:
-    """Return the same partition with blocks numbered 0 … k−1."""
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
 def run_slices(
     search: Iterator[Improvement], start: Improvement, bound: float, limits: Limits
 ) -> tuple[IntVector, int]:

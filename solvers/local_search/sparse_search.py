@@ -8,7 +8,7 @@ import numpy as np
 
 from coalitions.game import IntVector
 from solvers.local_search.random_state import random_state
-from solvers.local_search.slices import Improvement, numbered
+from solvers.local_search.slices import Improvement
 from solvers.local_search.sparse import (
     Rows,
     anneal,
@@ -19,6 +19,7 @@ from solvers.local_search.sparse import (
     rounding_threshold,
     value_of,
 )
+from solvers.preparation.components import numbered
 
 POPULATION = 6
 PATIENCE = 12

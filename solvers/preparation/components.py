@@ -1,4 +1,4 @@
-"""Components of the positive edges: nothing is gained by joining two of them."""
+"""Connected components, and those of the positive edges: nothing is gained by joining two."""
 
 from __future__ import annotations
 
@@ -10,8 +10,29 @@ import numpy as np
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
-from solvers.ilp.program import components
 from solvers.solver import Answer, Limits, Progress
+
+
+def components(n_players: int, i: IntVector, j: IntVector) -> IntVector:
+    """Return the number of each player's connected component, counted by first members.
+
+    Labels spread along all links at once, and everybody takes over the label of whom it points at:
+    about log n rounds, a path being the worst.
+    """
+    label = np.arange(n_players)
+    while True:
+        one, two = label[i], label[j]
+        smaller = np.minimum(one, two)
+        np.minimum.at(label, one, smaller)
+        np.minimum.at(label, two, smaller)
+        label = label[label]
+        if (label[i] == label[j]).all():
+            return numbered(label)
+
+
+def numbered(labels: IntVector) -> IntVector:
+    """Return the same partition with blocks numbered 0 … k−1."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True)

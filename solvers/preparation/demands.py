@@ -18,7 +18,7 @@ import numpy as np
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
-from solvers.ilp.program import components
+from solvers.preparation.components import components, numbered
 from solvers.solver import Sizes
 
 Pairs = Iterable[Sequence[int]]
@@ -57,7 +57,7 @@ class Contraction:
     def contract(self, labels: IntVector) -> IntVector:
         """Return labels of the nodes for labels of the players: each node's first player's."""
         _, first = np.unique(self.group, return_index=True)
-        return np.unique(labels[first], return_inverse=True)[1].astype(np.int64)
+        return numbered(labels[first])
 
     def expand(self, labels: IntVector) -> IntVector:
         """Return labels of the players for labels of the nodes."""

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import IntVector
-from solvers.proofs._weights import SAFE, BoolVector, Whole
+from coalitions.game import BoolVector, IntVector
+from solvers.proofs._weights import SAFE, Whole
 from solvers.proofs.certificate import LONGEST_CUT, MOST_BITS, Branch, Part, Stage
 
 LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 200

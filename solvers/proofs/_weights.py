@@ -16,12 +16,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coalitions.game import FloatVector, IntVector
+from coalitions.game import BoolVector, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
-
-BoolVector = NDArray[np.bool_]
 
 SAFE = 1 << 61
 """Sums below this are exact in int64; above, Python's own integers are used."""

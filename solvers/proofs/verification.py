@@ -19,7 +19,6 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
-from solvers.proofs._demands import Links, Pairs
 from solvers.proofs._tree import check_part, refuse_unless
 from solvers.proofs._weights import (
     NodePairs,
@@ -31,6 +30,7 @@ from solvers.proofs._weights import (
     trimmed,
 )
 from solvers.proofs.certificate import LARGEST_UNIT, Certificate, Part
+from solvers.proofs.demands import Links, Pairs
 
 
 @dataclass(frozen=True)

@@ -179,3 +179,19 @@ def test_a_subgraph_keeps_synergies_and_names(data):
         part = whole.subgraph(players)
         assert np.array_equal(part.matrix, graph.matrix[np.ix_(players, players)])
         assert part.labels == tuple(graph.labels[p] for p in players)
+
+
+@given(st.data())
+def test_what_coalitions_are_worth_adds_up_to_the_value(data):
+    graph = data.draw(synergy_graphs())
+    structure = CoalitionStructure.from_labels(data.draw(label_vectors(graph.n_players)))
+    inside = graph.inside(structure)
+    assert inside.shape == (len(structure),)
+    for block, worth in zip(structure, inside, strict=True):
+        assert worth == pytest.approx(graph.matrix[np.ix_(block, block)].sum() / 2, abs=1e-9)
+    assert inside.sum() == pytest.approx(graph.value(structure), abs=1e-9)
+
+
+def test_what_coalitions_are_worth_needs_the_same_players():
+    with pytest.raises(InvalidInputError, match="the structure has 3 players, the graph 2"):
+        SynergyGraph([[0, 1], [1, 0]]).inside(CoalitionStructure.grand(3))

@@ -40,3 +40,12 @@ def test_singletons_and_grand():
 def test_what_is_no_partition_is_refused(coalitions, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
         CoalitionStructure(coalitions)
+
+
+def test_who_changes_labels_does_not_change_the_structure():
+    structure = CoalitionStructure([[0, 2], [1]])
+    labels = structure.labels
+    labels[2] = 1
+    assert list(structure.labels) == [0, 1, 0]
+    assert structure == CoalitionStructure([[1], [0, 2]])
+    assert hash(structure) == hash(CoalitionStructure([[1], [0, 2]]))

@@ -21,7 +21,8 @@ from coalitions import (
 )
 from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
 from solvers.backends.brute_force import BruteForce
-from solvers.ilp import program
+from solvers.branch_and_cut.method import BranchAndCut
+from solvers.preparation.components import components
 from solvers.solver import is_ctrl_c
 from tests.contracts.test_solvers import all_labels
 from tests.strategies import synergy_graphs
@@ -231,12 +232,12 @@ def test_components_are_those_of_scipy(data):
     i, j = np.array(links, np.int64).reshape(-1, 2).T
     adjacency = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
     labels = csgraph.connected_components(adjacency, directed=False)[1]
-    assert np.array_equal(program.components(n, i, j), labels)
+    assert np.array_equal(components(n, i, j), labels)
 
 
 def test_components_of_a_long_path():
     order = np.random.default_rng(0).permutation(5000)
-    assert not program.components(5000, order[:-1], order[1:]).any()
+    assert not components(5000, order[:-1], order[1:]).any()
 
 
 def test_ctrl_c_inside_a_compiled_function_is_known_as_such():
@@ -245,3 +246,71 @@ def test_ctrl_c_inside_a_compiled_function_is_known_as_such():
     wrapped.__cause__ = KeyboardInterrupt()
     assert is_ctrl_c(wrapped)
     assert is_ctrl_c(KeyboardInterrupt())
+
+
+def test_a_demanded_certificate_is_made_on_the_way():
+    rng = np.random.default_rng(4)
+    upper = np.triu(rng.integers(-9, 10, (20, 20)), 1).astype(float)
+    graph = SynergyGraph(upper + upper.T)
+    assert solve(graph).stats["steps"] == 0  # a short cut, which leaves nothing to check
+    solution = solve(graph, certificate=True)
+    assert solution.stats["steps"] > 0
+    assert verify(graph, solution.structure, solution.certificate).optimal
+
+
+class NeverAsked(BruteForce):
+    def search(self, graph, *, limits, warm_start=None, sizes=None):
+        pytest.fail("the search began")
+
+
+@pytest.mark.parametrize(
+    ("solver", "demands", "sentence"),
+    [
+        (NeverAsked(), {}, "NeverAsked gives no certificate; use branch-and-cut"),
+        ("greedy", {}, "greedy gives no certificate; use branch-and-cut"),
+        (NeverAsked(), {"max_size": 2}, "no certificate with n_groups, min_size or max_size"),
+        ("auto", {"n_groups": 2}, "no certificate with n_groups, min_size or max_size"),
+        ("branch-and-cut", {"min_size": 2}, "leave out the certificate or the sizes"),
+    ],
+)
+def test_who_gives_no_certificate_is_refused_before_the_search(solver, demands, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        solve([[0, 2, -1], [2, 0, 1], [-1, 1, 0]], solver, certificate=True, **demands)
+
+
+def test_auto_chooses_who_certifies_on_the_graph_that_is_solved(monkeypatch):
+    monkeypatch.setattr("solvers._solve.EXACT_LIMIT", 3)
+    graph = SynergyGraph([[0, 2, -1, 1], [2, 0, 1, -1], [-1, 1, 0, 1], [1, -1, 1, 0]])
+    with pytest.raises(InvalidInputError, match="auto takes local-search for so many players"):
+        solve(graph, certificate=True)
+    one_node_less = {"must_link": [(0, 1)]}
+    solution = solve(graph, certificate=True, **one_node_less)
+    assert solution.solver == "branch-and-cut"
+    assert verify(graph, solution.structure, solution.certificate, **one_node_less).optimal
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_a_component_without_negative_edges_is_searched_only_for_its_proof(certificate):
+    asked = []
+
+    class Counting(BranchAndCut):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            asked.append(graph.n_players)
+            return super().search(graph, limits=limits, warm_start=warm_start)
+
+    matrix = np.zeros((5, 5))
+    matrix[:2, :2] = [[0, 1], [1, 0]]
+    matrix[2:, 2:] = [[0, 2, -1], [2, 0, 1], [-1, 1, 0]]
+    solution = solve(matrix, Counting(), certificate=certificate)
+    assert asked == [3]
+    assert verify(SynergyGraph(matrix), solution.structure, solution.certificate).optimal
+    assert asked == [3, 2]
+
+
+@pytest.mark.parametrize("solver", ["cbc", "cp-sat", "highs"])
+def test_a_back_end_that_proves_there_is_nothing_says_so(solver):
+    # Three players who must be apart from each other do not fit two coalitions.
+    apart = [(0, 1), (0, 2), (1, 2)]
+    graph = np.ones((4, 4)) - np.eye(4)
+    with pytest.raises(InfeasibleError, match="no structure meets the demands"):
+        solve(graph, solver, formulation="full", cannot_link=apart, n_groups=2)

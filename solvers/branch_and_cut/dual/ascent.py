@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from coalitions.game import IntMatrix
 from solvers.branch_and_cut.dual.kernels import (
     Singles,
     ascend,
@@ -22,7 +23,7 @@ from solvers.branch_and_cut.dual.kernels import (
     violated_triangles,
 )
 from solvers.branch_and_cut.dual.multipliers import Multipliers, row_keys
-from solvers.branch_and_cut.problem import IntMatrix, Problem
+from solvers.branch_and_cut.problem import Problem
 
 BOLDNESS = 2.0
 """Steps are this much longer than the smoothness of the dual guarantees; restarts catch errors."""
@@ -73,11 +74,6 @@ class Ascent:
     def n_rows(self) -> int:
         """Number of inequalities at work."""
         return len(self._keys) + len(self._cuts)
-
-    @property
-    def n_cuts(self) -> int:
-        """Number of inequalities at work that are not triangles."""
-        return len(self._cuts)
 
     @property
     def point(self) -> Singles:

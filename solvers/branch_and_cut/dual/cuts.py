@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from coalitions.game import FloatVector
+from coalitions.game import FloatVector, IntMatrix
 from solvers.branch_and_cut.dual.kernels import Singles
 from solvers.branch_and_cut.dual.multipliers import LONGEST, row_keys
-from solvers.branch_and_cut.problem import IntMatrix
 from solvers.local_search.random_state import RandomState, below, uniform
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from coalitions.game import BoolMatrix, FloatVector, IntVector
+from coalitions.game import BoolMatrix, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_cut.dual.multipliers import Multipliers
-from solvers.branch_and_cut.problem import IntMatrix, Problem
+from solvers.branch_and_cut.problem import Problem
 
 MAX_BITS = 20
 HEADROOM = 2.0**60

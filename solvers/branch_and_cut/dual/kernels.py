@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from coalitions.game import IntVector
-from solvers.branch_and_cut.problem import IntMatrix
+from coalitions.game import IntMatrix, IntVector
 
 Singles = NDArray[np.float32]
 Smalls = NDArray[np.int32]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.game import FloatVector, IntVector
-from solvers.branch_and_cut.problem import IntMatrix
+from coalitions.game import FloatVector, IntMatrix, IntVector
 
 LONGEST = 12
 """Most groups in the set T of a cut."""

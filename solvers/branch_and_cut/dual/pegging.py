@@ -7,7 +7,7 @@ import numpy as np
 from coalitions.game import IntVector
 from solvers.branch_and_cut.dual.exact import ExactBound
 from solvers.branch_and_cut.problem import Problem
-from solvers.ilp.program import components
+from solvers.preparation.components import components
 
 
 def pegged(

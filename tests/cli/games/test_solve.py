@@ -75,7 +75,7 @@ def test_people_get_a_table_and_a_verdict():
             "ok.csv",
             "0,1\n1,0\n",
             ["--certificate", "proof.json", "--solver", "highs"],
-            "--certificate: highs gives no certificate; use branch-and-cut",
+            "highs gives no certificate; use branch-and-cut",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
 from solvers import solve, verify
-from solvers.branch_and_cut import tree
+from solvers.branch_and_cut import short_cuts
 from solvers.branch_and_cut._doll_kernels import best_of_dolls
 from solvers.branch_and_cut.dolls import closed_by_dolls
 from solvers.branch_and_cut.incumbent import Incumbent
@@ -86,8 +86,8 @@ def test_short_cuts_inside_the_tree_prove_what_the_dual_proves(monkeypatch):
     graph = SynergyGraph(symmetric(24, rng.normal(0.05, 0.5, 276)))
     slow = SOLVERS["branch-and-cut"]().search(graph, limits=Limits())
     assert slow.stats["steps"] > 0
-    monkeypatch.setattr(tree, "SHRUNK", 1.0)
-    monkeypatch.setattr(tree, "closed_by_dolls", _dolls_of_any_size)
+    monkeypatch.setattr(short_cuts, "SHRUNK", 1.0)
+    monkeypatch.setattr(short_cuts, "closed_by_dolls", _dolls_of_any_size)
     short = SOLVERS["branch-and-cut"]().search(graph, limits=Limits())
     assert 0 < short.stats["steps"] < slow.stats["steps"]
     values = [graph.value(CoalitionStructure.from_labels(a.labels)) for a in (slow, short)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from coalitions.game import IntMatrix
 from solvers import solve
 from solvers.branch_and_cut.incumbent import MOST_PER_SLICE, SLICE_PER_PAIR, Incumbent
-from solvers.branch_and_cut.problem import IntMatrix
 
 
 def random_weights(n: int) -> IntMatrix:

@@ -7,7 +7,7 @@ import pytest
 
 from solvers.branch_and_cut.merges import may_merge, merges, trimmed
 from solvers.branch_and_cut.problem import Problem
-from solvers.ilp.program import components
+from solvers.preparation.components import components
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
 
