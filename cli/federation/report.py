@@ -30,7 +30,7 @@ def report_command(
     from cli.report.contents import sections_of
     from cli.report.page import page
     from cli.report.run_data import methods_of, read_runs
-    from coalitions.files.graphs import atomic_write
+    from coalitions.files.writing import atomic_write
 
     runs, waiting = read_runs(folders)
     for late in waiting:

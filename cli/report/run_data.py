@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from coalitions.errors import DamagedFileError, InvalidInputError
-from learners.runs.files import check_sum, read_sums
+from learners.runs.checksums import check_sum, read_sums
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.files.storage import disk_trouble_named
-from learners.runs.files import write_whole
+from coalitions.files.text import json_text
+from coalitions.files.writing import write_whole
 from learners.runs.records import Mark
 
 KEPT = 2
@@ -81,7 +82,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     }
     numbers = save(_unshared(tensors))
     document["sha256"] = hashlib.sha256(numbers).hexdigest()
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    text = json_text(document, indent=None)
     name = f"round-{checkpoint.round:06d}"
     with disk_trouble_named(folder):
         folder.mkdir(exist_ok=True)

@@ -111,7 +111,8 @@ def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
     from cli.federation._run_options import settings
     from cli.games._solution_file import read_document, structure_of
-    from coalitions.files.graphs import READERS, load_json
+    from coalitions.files.graphs import READERS
+    from coalitions.files.text import load_json
     from coalitions.games.table import TableGame
     from learners.data.files import read_npz
     from learners.runs.folder import RunFolder
