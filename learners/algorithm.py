@@ -11,7 +11,8 @@ import torch
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
 from learners.settings.config import RunConfig
-from learners.settings.options import check_options, from_values
+from learners.settings.conversion import from_values
+from learners.settings.options import check_options
 from learners.task import TASKS, Message
 
 if TYPE_CHECKING:
@@ -40,6 +41,30 @@ class Algorithm:
     Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
+
+    Examples
+    --------
+    A complete method: the server goes only part of the way to the mean of its clients' models. In a
+    module of yours, ``coalitions run --plugin MODULE --algorithm part-way --set share=0.9`` finds
+    it.
+
+    >>> from learners import run
+    >>> from learners.settings.options import option
+    >>> @ALGORITHMS.register("part-way")
+    ... @dataclass(frozen=True)
+    ... class PartWay(Algorithm):
+    ...     share: float = option(0.5, above=0, most=1, changes="models")
+    ...
+    ...     def round(self, federation, state, t):
+    ...         messages = {c: {"model": state["model"]} for c in federation.present}
+    ...         replies = federation.ask(TASKS["train"], messages)
+    ...         models = torch.stack([reply["model"] for reply in replies.values()])
+    ...         mean = models.mean(dim=0)
+    ...         return {"model": state["model"].lerp(mean, self.share)}
+    >>> settings = {"clients": 3, "rounds": 3, "partition": "iid", "workers": 1}
+    >>> result = run(settings | {"algorithm": "part-way", "options": {"share": 0.9}})
+    >>> result.metrics["mean_test_accuracy"] > 0.5
+    True
     """
 
     def __post_init__(self) -> None:

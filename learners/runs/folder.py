@@ -54,6 +54,7 @@ from learners.runs.checkpoint import (
     save_checkpoint,
 )
 from learners.runs.checksums import SUMS, check_sum, file_digest, read_sums
+from learners.runs.reading import Clients, read_config, read_history, read_result
 from learners.runs.records import Records
 from learners.server.federation import Round
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
@@ -137,39 +138,15 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""
-        return RunConfig.read(self.path / "config.toml")
+        return read_config(self.path)
 
     def result(self) -> dict[str, Any] | None:
         """Return what came out; None if the run is not finished."""
-        path = self.path / "result.json"
-        if not path.is_file():
-            return None
-        sums = read_sums(self.path)
-        for name in ("result.json", "metrics.jsonl"):
-            check_sum(self.path, name, sums)
-        try:
-            result = json.loads(path.read_bytes())
-            if {"communication", "seconds"} <= set(result):
-                return dict(result)
-        except (ValueError, TypeError, RecursionError):
-            pass
-        raise DamagedFileError(
-            f"{path} is damaged: it is not what a run writes; remove it, and"
-            f" `coalitions resume {self.path}` writes it again"
-        )
+        return read_result(self.path)
 
     def history(self) -> list[dict[str, Any]]:
         """Return the metrics of the rounds so far."""
-        path = self.path / "metrics.jsonl"
-        lines = path.read_bytes().splitlines(True) if path.is_file() else []
-        try:
-            # A line that was cut off ends without a newline.
-            history = [json.loads(line) for line in lines if line.endswith(b"\n")]
-            if [line["round"] for line in history] == list(range(1, len(history) + 1)):
-                return history
-        except (ValueError, LookupError, TypeError, RecursionError):
-            pass
-        raise DamagedFileError(f"{path} is damaged: it has not one line for each round")
+        return read_history(self.path)
 
     def write_round(self, round: Round, n_rounds: int) -> None:
         """Add what a round left behind."""
@@ -278,15 +255,7 @@ class RunFolder:
         place
             Where clients are computed: device, engine, workers.
         """
-        described = [
-            {
-                "samples": int(told["samples"]),
-                "labels": [int(count) for count in told["labels"]],
-                "domain": told["domain"],
-                "poisoned": bool(told["poisoned"]),
-            }
-            for told in clients
-        ]
+        told = Clients.of(clients)
         surroundings = {
             "python": platform.python_version(),
             "torch": str(torch.__version__),
@@ -295,7 +264,7 @@ class RunFolder:
             "cores": os.cpu_count(),
             **place,
         }
-        for name, document in (("clients", described), ("environment", surroundings)):
+        for name, document in (("clients", told.document()), ("environment", surroundings)):
             write_json(self.path / f"{name}.json", document, indent=None)
 
     def write_result(self, result: dict[str, Any]) -> None:

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
 from coalitions.files.text import decoded
-from learners.settings.options import check_options, from_values, option
-
-__all__ = ["NO_EFFECT", "RunConfig", "differing_settings", "from_values", "spoken_setting"]
+from learners.settings.conversion import from_values
+from learners.settings.options import check_options, option
 
 NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
 """Settings that change no figure of the last round: a run or comparison goes on with other ones."""
