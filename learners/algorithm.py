@@ -76,9 +76,12 @@ class Algorithm:
         return {"model": federation.initial_model}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
-        """Return what the server remembers after round `t`; the first is 1."""
+        """Return what the server remembers after round `t`; the first is 1.
+
+        Here: the mean of the models that clients reply with to the first of `asks`.
+        """
         messages = {c: {"model": state["model"]} for c in federation.present}
-        replies = federation.ask(TASKS["train"], messages)
+        replies = federation.ask(TASKS[self.asks[0]], messages)
         models = torch.stack([reply["model"] for reply in replies.values()])
         sizes = [float(reply["samples"]) for reply in replies.values()]
         return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
@@ -160,6 +163,25 @@ class Algorithm:
     def options(self) -> dict[str, Any]:
         """Return the method's own options as they are now."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def personal_and_global(
+    federation: Federation, state: State, personal: Message
+) -> dict[str, dict[int, Message]]:
+    """Return what `deployed` does if clients have models of their own beside the global one.
+
+    Parameters
+    ----------
+    federation, state
+        As for `Algorithm.deployed`.
+    personal
+        What every client needs for its own model; nothing if that is in its memory.
+    """
+    shared = {"model": state["model"]}
+    return {
+        "personal": dict.fromkeys(federation.clients, personal),
+        "global": dict.fromkeys(federation.clients, shared),
+    }
 
 
 ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "learners.algorithms")

@@ -232,7 +232,7 @@ def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyG
             if key in archive:
                 n_players = _check_matrix(archive.header(key))
                 labels = _stored_labels(archive, n_players)
-                return SynergyGraph(archive.load(key)[0], labels, symmetrise=symmetrise)
+                return SynergyGraph(archive.load(key, widened=8)[0], labels, symmetrise=symmetrise)
     there = ", ".join(name[:40] for name in archive.names[:10]) or "none"
     raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
 
@@ -249,7 +249,7 @@ def _graph_of_stored_edges(archive: ArrayArchive) -> SynergyGraph:
         if not archive.header(name).is_numeric:
             raise InvalidInputError(f"{name} is not numeric: of type {archive.header(name).dtype}")
     labels = _stored_labels(archive, n_players)
-    i, j, weight = archive.load("i", "j", "weight")
+    i, j, weight = archive.load("i", "j", "weight", widened=8)
     return SynergyGraph.from_edges(n_players, i, j, weight, labels)
 
 

@@ -165,6 +165,16 @@ BAD = {
     "a header that says it is larger": ("npy", npy_header((8000, 8000)), "is cut short"),
     "an archive packed by bzip2": ("npz", packed_npz(), "as NumPy does not pack"),
     "a matrix that is too large": ("npy", npy_header((20000, 20000)), r"as \.edges, as \.npz"),
+    "a bomb of small numbers": (
+        "npz",
+        npz(
+            n_players=10**6,
+            i=np.zeros(11_000_000, np.int8),
+            j=np.ones(11_000_000, np.int8),
+            weight=np.ones(11_000_000, np.int8),
+        ),
+        "to 264,000,000 bytes",
+    ),
     "a bomb": ("npz", npz(S=np.zeros((6000, 6000))), "100 times its size"),
     "text": ("npy", npy_header((1, 1), "<U1") + b"\xff\xff\xff\xff", "not numeric"),
     "complex numbers": ("npz", npz(S=np.zeros((2, 2), complex)), "not numeric"),

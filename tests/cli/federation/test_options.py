@@ -98,6 +98,7 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
+    from coalitions import PAIR_ESTIMATORS, SEMIVALUE_ESTIMATORS
     from coalitions.sampling.estimator import ESTIMATORS
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
@@ -112,6 +113,8 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         "models": MODELS,
         "solvers": SOLVERS,
         "estimators": ESTIMATORS,
+        "semivalues": SEMIVALUE_ESTIMATORS,
+        "pairs": PAIR_ESTIMATORS,
     }
     theirs = [
         name
