@@ -69,8 +69,7 @@ class RunConfig:
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
-        Network: mlp, lenet-5, lenet-64, lenet-dlg, cnn, cffl-cnn, cffl-cnn-dropout, resnet-34 or
-        vgg-19; auto takes the one that suits the pictures.
+        Network; auto takes the one that suits the pictures.
     local_epochs
         Passes over a client's data in a round.
     batch_size
