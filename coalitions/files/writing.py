@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,8 @@ if sys.platform != "win32":
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Give a file to write that takes its name only when it is complete."""
+    import tempfile  # slow to import, and `--help` writes nothing
+
     target = Path(path)
     if target.exists() and not target.is_file() and not target.is_dir():
         # A device or a pipe: there is nothing to replace, and as root we would replace /dev/null.
