@@ -88,12 +88,12 @@ def value_table(
         Called with the coalitions evaluated so far and all of them, before the first call and
         after each; whoever raises there ends the work.
     """
-    table = table_of(game)
-    if table is not None:
-        return np.asarray(table, np.float64)
     n = players_of(game)
     _check_size(n)
     size = 1 << n
+    table = table_of(game)
+    if table is not None:
+        return _checked(np.asarray(table, np.float64), size)
     values = np.empty(size)
     if between is not None:
         between(0, size)
@@ -103,6 +103,17 @@ def value_table(
         if between is not None:
             between(int(masks[-1]) + 1, size)
     return values
+
+
+def _checked(table: FloatVector, size: int) -> FloatVector:
+    """Return the table that a foreign game has at hand, if it is one."""
+    if table.shape != (size,):
+        raise InvalidInputError(f"the game's table has shape {table.shape}, not ({size},)")
+    wrong = np.flatnonzero(~np.isfinite(table))
+    if len(wrong):
+        members = [player for player in range(size.bit_length()) if int(wrong[0]) >> player & 1]
+        raise InvalidInputError(f"the value of coalition {members} is {table[wrong[0]]}")
+    return table
 
 
 def _check_size(n_players: int) -> None:

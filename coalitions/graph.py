@@ -583,7 +583,8 @@ def _checked_edges(
             " a player's own worth does not change which structure is best"
         )
     edges = _ordered(a, b, w)
-    twice = np.flatnonzero((np.diff(edges.i) == 0) & (np.diff(edges.j) == 0))
+    again = (edges.i[1:] == edges.i[:-1]) & (edges.j[1:] == edges.j[:-1])
+    twice = np.flatnonzero(again)
     if len(twice):
         one, other = labels[edges.i[twice[0]]], labels[edges.j[twice[0]]]
         raise InvalidInputError(f"the pair {one!r}–{other!r} is listed twice; list it once")
@@ -593,9 +594,13 @@ def _checked_edges(
 def _ordered(i: IntVector, j: IntVector, weight: FloatVector) -> Edges:
     """Return the edges with i < j, zeros dropped, in lexicographic order."""
     kept = weight != 0
-    low, high, weight = np.minimum(i, j)[kept], np.maximum(i, j)[kept], weight[kept]
-    key = low << 32 | high
+    weight = weight[kept]
+    key = np.minimum(i, j)  # low << 32 | high, step by step: there may be millions
+    key <<= 32
+    key |= np.maximum(i, j)
+    if len(weight) < len(key):
+        key = key[kept]
     if not (key[1:] > key[:-1]).all():
         order = np.argsort(key, kind="stable")
-        low, high, weight = low[order], high[order], weight[order]
-    return Edges(*_frozen(low, high, weight))
+        key, weight = key[order], weight[order]
+    return Edges(*_frozen(key >> 32, key & 0xFFFFFFFF, weight))

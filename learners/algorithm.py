@@ -11,7 +11,8 @@ import torch
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
 from learners.settings.config import RunConfig
-from learners.settings.options import check_options, from_values
+from learners.settings.conversion import from_values
+from learners.settings.options import check_options
 from learners.task import TASKS, Message
 
 if TYPE_CHECKING:
@@ -40,6 +41,30 @@ class Algorithm:
     Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
+
+    Examples
+    --------
+    A complete method: the server goes only part of the way to the mean of its clients' models. In a
+    module of yours, ``coalitions run --plugin MODULE --algorithm part-way --set share=0.9`` finds
+    it.
+
+    >>> from learners import run
+    >>> from learners.settings.options import option
+    >>> @ALGORITHMS.register("part-way")
+    ... @dataclass(frozen=True)
+    ... class PartWay(Algorithm):
+    ...     share: float = option(0.5, above=0, most=1, changes="models")
+    ...
+    ...     def round(self, federation, state, t):
+    ...         messages = {c: {"model": state["model"]} for c in federation.present}
+    ...         replies = federation.ask(TASKS["train"], messages)
+    ...         models = torch.stack([reply["model"] for reply in replies.values()])
+    ...         mean = models.mean(dim=0)
+    ...         return {"model": state["model"].lerp(mean, self.share)}
+    >>> settings = {"clients": 3, "rounds": 3, "partition": "iid", "workers": 1}
+    >>> result = run(settings | {"algorithm": "part-way", "options": {"share": 0.9}})
+    >>> result.metrics["mean_test_accuracy"] > 0.5
+    True
     """
 
     def __post_init__(self) -> None:
@@ -51,9 +76,12 @@ class Algorithm:
         return {"model": federation.initial_model}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
-        """Return what the server remembers after round `t`; the first is 1."""
+        """Return what the server remembers after round `t`; the first is 1.
+
+        Here: the mean of the models that clients reply with to the first of `asks`.
+        """
         messages = {c: {"model": state["model"]} for c in federation.present}
-        replies = federation.ask(TASKS["train"], messages)
+        replies = federation.ask(TASKS[self.asks[0]], messages)
         models = torch.stack([reply["model"] for reply in replies.values()])
         sizes = [float(reply["samples"]) for reply in replies.values()]
         return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
@@ -135,6 +163,25 @@ class Algorithm:
     def options(self) -> dict[str, Any]:
         """Return the method's own options as they are now."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def personal_and_global(
+    federation: Federation, state: State, personal: Message
+) -> dict[str, dict[int, Message]]:
+    """Return what `deployed` does if clients have models of their own beside the global one.
+
+    Parameters
+    ----------
+    federation, state
+        As for `Algorithm.deployed`.
+    personal
+        What every client needs for its own model; nothing if that is in its memory.
+    """
+    shared = {"model": state["model"]}
+    return {
+        "personal": dict.fromkeys(federation.clients, personal),
+        "global": dict.fromkeys(federation.clients, shared),
+    }
 
 
 ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "learners.algorithms")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from coalitions.enumeration import coalitions_of_masks
+from coalitions.enumeration import coalitions_of_masks, value_table
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, Game, IntVector, table_of
 from coalitions.structure import CoalitionStructure
@@ -18,9 +18,6 @@ from solvers.solver import Limits, is_ctrl_c
 
 MAX_PLAYERS = 25
 """2^25 values and the tables beside them take about 0.7 GiB."""
-
-BATCH_BITS = 16
-"""The game is asked for 2^16 coalitions at a time."""
 
 SUM_BITS = 60
 """Sums of n scaled values stay below 2^60, so that they and their slacks fit in int64."""
@@ -81,7 +78,7 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
     if time_limit is not None and not time_limit > 0:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
-    values = _evaluated(game, n, limits)
+    values = _evaluated(game, limits)
     gain = max(0.0, float(values.max()))
     blocks, bound, floor = np.array([(1 << n) - 1]), math.inf, _floor(values, n)
     while True:
@@ -109,31 +106,20 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
     )
 
 
-def _evaluated(game: Game, n: int, limits: Limits) -> FloatVector:
+def _evaluated(game: Game, limits: Limits) -> FloatVector:
     """Return the values of all coalitions, player i = bit i, with 0 for the empty one."""
-    table = table_of(game)
-    values = np.empty(1 << n) if table is None else np.array(table, np.float64)
-    step = 1 << min(n, BATCH_BITS)
-    for first in range(0, 1 << n, step) if table is None else ():
-        if limits.expired:
+
+    def between(done: int, size: int) -> None:
+        if limits.expired and done < size:
             raise NoSolutionError(
-                f"the time limit was over after {first} of {1 << n} coalitions were evaluated;"
+                f"the time limit was over after {done} of {size} coalitions were evaluated;"
                 " give more time, or a game that is faster to evaluate"
             )
-        answer = np.asarray(game(coalitions_of_masks(np.arange(first, first + step), n)))
-        if answer.shape != (step,):
-            raise InvalidInputError(
-                f"the game answered {step} coalitions with an array of shape {answer.shape};"
-                f" expected ({step},)"
-            )
-        values[first : first + step] = answer
+
+    values = value_table(game, between=between)
+    if table_of(game) is not None:
+        values = values.copy()  # it is the game's own
     values[0] = 0.0
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        members = np.flatnonzero(coalitions_of_masks(wrong[:1], n)[0]).tolist()
-        raise InvalidInputError(
-            f"the value of coalition {members} is {values[wrong[0]]}; values must be finite"
-        )
     return values
 
 

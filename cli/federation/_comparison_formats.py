@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from coalitions.files.text import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -255,9 +256,8 @@ def csv_text(document: Document) -> str:
     return lines.getvalue()
 
 
-def json_text(document: Document) -> str:
-    """Return everything."""
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+def _json(document: Document) -> str:
+    return f"{json_text(document)}\n"
 
 
 def table_text(document: Document) -> str:
@@ -302,7 +302,7 @@ def _writable(text: str, console: Console) -> str:
 FORMATS: dict[str, Callable[[Document], str]] = {
     "table": table_text,
     "csv": csv_text,
-    "json": json_text,
+    "json": _json,
     "markdown": markdown,
     "latex": latex,
 }

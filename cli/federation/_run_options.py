@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.terminal.completion import complete_option, completion
+from cli.terminal.completion import UNLISTED, complete_option, completion, registered
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.config import RunConfig
 from learners.settings.options import Option, options_of
@@ -68,6 +68,8 @@ def _flag(row: Option) -> inspect.Parameter:
     if typing.get_origin(row.hint) is tuple:
         kind = list[str]
     about = [] if row.range is None else [str(row.range)]
+    if row.names in UNLISTED:
+        about.append(", ".join(registered(row.names)))
     if row.default is not None and row.default != ():
         about.append(f"default: {row.default}")
     elif row.unset:

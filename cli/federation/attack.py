@@ -41,11 +41,9 @@ def attack_command(
 
     Example: coalitions attack runs/first --pictures 4
     """
-    import json
-
     from cli.report.inversion_picture import draw_inversion
+    from coalitions.files.writing import write_json
     from learners.attacks.inversion import inversion_of
-    from learners.runs.files import write_whole
     from learners.runs.folder import RunFolder
 
     folder = RunFolder.open(directory)
@@ -68,7 +66,7 @@ def attack_command(
     )
     document = found.document() | {"picture": str(directory / PICTURE)}
     draw_inversion(found, directory / PICTURE)
-    write_whole(directory / FIGURES, (json.dumps(document, indent=2) + "\n").encode())
+    write_json(directory / FIGURES, document)
     if json_output:
         print_json(document)
         return

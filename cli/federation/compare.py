@@ -279,7 +279,7 @@ class _Target:
     def write(self, document: Mapping[str, Any]) -> None:
         """Write the file, then print."""
         if self.file is not None:
-            from coalitions.files.graphs import atomic_write
+            from coalitions.files.writing import atomic_write
 
             with atomic_write(self.file) as file:
                 file.write(FORMATS[self.written](document).encode())

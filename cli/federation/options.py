@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.terminal.completion import completion
+from cli.terminal.completion import UNLISTED, completion, registered
 from cli.terminal.output import Json, Plugin, print_json, stdout
 from learners.settings.config import RunConfig
 from learners.settings.options import OBSERVABLES, Option, options_of, written
@@ -115,7 +115,7 @@ def _markdown(rows: Sequence[Option]) -> Iterator[str]:
     yield "| option | type | default | range | what it does | what it changes |"
     yield "|---|---|---|---|---|---|"
     for row in rows:
-        can_be = _domain(row) if row.range or row.choices else ""
+        can_be = _domain(row) if row.range or row.choices or row.names in UNLISTED else ""
         cells = (
             f"`{row.name}`",
             row.document()["type"],
@@ -134,9 +134,11 @@ def _default(row: Option) -> str:
 
 
 def _domain(row: Option) -> str:
-    """Return what an option can be: a range, a choice, or just its type."""
+    """Return what an option can be: a range, a choice, names, or just its type."""
     if row.range is not None:
         return str(row.range)
+    if row.names in UNLISTED:
+        return ", ".join(registered(row.names))
     return row.document()["type"] if row.choices is None else ", ".join(row.choices)
 
 

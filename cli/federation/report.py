@@ -28,9 +28,9 @@ def report_command(
     Example: coalitions report runs/first runs/second --output comparison.html
     """
     from cli.report.contents import sections_of
+    from cli.report.methods import methods_of, read_runs
     from cli.report.page import page
-    from cli.report.run_data import methods_of, read_runs
-    from coalitions.files.graphs import atomic_write
+    from coalitions.files.writing import atomic_write
 
     runs, waiting = read_runs(folders)
     for late in waiting:

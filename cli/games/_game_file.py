@@ -15,7 +15,9 @@ def read_game(
     file: str, *, file_format: str | None = None, symmetrise: str | None = None
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
-    from coalitions.files.graphs import READERS, graph_of_document, load_json, open_input
+    from coalitions.files.graphs import READERS, graph_of_document
+    from coalitions.files.opening import open_input
+    from coalitions.files.text import load_json
     from coalitions.games.table import TableGame
 
     with open_input(file, file_format, READERS) as (where, stream, kind):

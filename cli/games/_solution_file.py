@@ -32,7 +32,7 @@ class Players(Protocol):
 
 def read_document(path: Path) -> dict[str, Any]:
     """Return the JSON object in a solution's file."""
-    from coalitions.files.graphs import load_json
+    from coalitions.files.text import load_json
 
     try:
         content = path.read_bytes()

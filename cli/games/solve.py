@@ -22,10 +22,10 @@ from cli.terminal.output import (
     print_json,
     stderr,
     stdout,
-    write_json,
 )
 from cli.terminal.text import visible
 from coalitions.errors import InvalidInputError
+from coalitions.files.writing import write_json
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph

@@ -21,7 +21,8 @@ from cli.report.charts import (
     Table,
     steady_numbers,
 )
-from cli.report.run_data import Method, RunData
+from cli.report.methods import Method
+from learners.runs.reading import RunRecord
 
 MATRIX_TITLES = {
     "relevance": "Who is relevant to whom",
@@ -38,7 +39,7 @@ MEASURES = {
 """What a method takes for relevance."""
 
 
-def _matrix_title(run: RunData, name: str) -> str:
+def _matrix_title(run: RunRecord, name: str) -> str:
     title = MATRIX_TITLES.get(name, name.capitalize())
     measure = MEASURES.get(str(run.config["algorithm"]), "") if name == "relevance" else ""
     return f"{title} ({measure})" if measure else title
@@ -113,7 +114,7 @@ def _curve(number: int, method: Method, metric: str) -> Curve | None:
     return Curve(number, method.name, rounds, values.mean(axis=0), *spread)
 
 
-def _per_client(methods: Sequence[Method], runs: Sequence[RunData]) -> Chart:
+def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     most = max(run.n_clients for run in runs)
     clients = [str(client) for client in range(most)]
     accuracies = []
@@ -148,7 +149,7 @@ def _traffic(methods: Sequence[Method]) -> list[Chart]:
     return [Bars("traffic", "Model parameters sent", "parameters", names, series)]
 
 
-def _splits(runs: Sequence[RunData]) -> list[Chart]:
+def _splits(runs: Sequence[RunRecord]) -> list[Chart]:
     """Return the data split of every run, equal ones once."""
     charts: list[Chart] = []
     several = not all(_same_split(run, runs[0]) for run in runs)
@@ -160,7 +161,7 @@ def _splits(runs: Sequence[RunData]) -> list[Chart]:
     return charts
 
 
-def _whose_split(run: RunData, runs: Sequence[RunData]) -> str:
+def _whose_split(run: RunRecord, runs: Sequence[RunRecord]) -> str:
     """Name a split after its seed, if that is what all its runs and no others have."""
     seed = run.config["seed"]
     if all(_same_split(run, other) == (other.config["seed"] == seed) for other in runs):
@@ -168,7 +169,7 @@ def _whose_split(run: RunData, runs: Sequence[RunData]) -> str:
     return run.name
 
 
-def _split(run: RunData, key: str, tag: str) -> list[Chart]:
+def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
     if run.clients is None:
         return []
     counts = run.clients.labels.T.astype(float)
@@ -185,7 +186,7 @@ def _split(run: RunData, key: str, tag: str) -> list[Chart]:
     ]
 
 
-def _same_split(run: RunData, other: RunData) -> bool:
+def _same_split(run: RunRecord, other: RunRecord) -> bool:
     if run.clients is None or other.clients is None:
         return False
     return (
@@ -195,7 +196,7 @@ def _same_split(run: RunData, other: RunData) -> bool:
     )
 
 
-def _client_names(run: RunData) -> list[str]:
+def _client_names(run: RunRecord) -> list[str]:
     names = [str(client) for client in range(run.n_clients)]
     if run.clients is None:
         return names
@@ -206,13 +207,13 @@ def _client_names(run: RunData) -> list[str]:
     return [f"{name} {note}".strip() for name, note in zip(names, notes, strict=True)]
 
 
-def _heatmap(run: RunData, name: str, title: str, frames: NDArray[np.float64]) -> Heatmap:
+def _heatmap(run: RunRecord, name: str, title: str, frames: NDArray[np.float64]) -> Heatmap:
     rounds = [int(line["round"]) for line in run.history][: len(frames)]
     truth = None if run.clients is None else run.clients.related()
     return Heatmap(name, title, _client_names(run), frames, rounds, truth)
 
 
-def _coalitions(run: RunData, key: str) -> list[Chart]:
+def _coalitions(run: RunRecord, key: str) -> list[Chart]:
     if not run.structures:
         return []
     rounds = [number for number, _ in run.structures]

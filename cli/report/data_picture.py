@@ -8,7 +8,7 @@ import numpy as np
 
 from cli.report.pictures import plain_style
 from coalitions.errors import InvalidInputError
-from coalitions.files.graphs import atomic_write
+from coalitions.files.writing import atomic_write
 from learners.data.clients import FederatedData
 from learners.data.partitions import Counts
 

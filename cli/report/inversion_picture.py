@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli.report.pictures import plain_style
-from coalitions.files.graphs import atomic_write
+from coalitions.files.writing import atomic_write
 from learners.attacks.inversion import Inversion
 
 

@@ -29,7 +29,8 @@ from cli.report.charts import (
 )
 from cli.report.contents import Section
 from cli.report.document import html_document, plotly_script, words
-from cli.report.run_data import Method, RunData
+from cli.report.methods import Method
+from learners.runs.reading import RunRecord
 
 DIVERGING = (
     (0.0, "#7f3b08"), (0.25, "#f1a340"), (0.5, "#f7f7f7"), (0.75, "#998ec3"), (1.0, "#2d004b"),
@@ -81,7 +82,7 @@ def _title(methods: Sequence[Method]) -> str:
     return f"{len(methods)} methods" + (f", {n_runs} runs" if n_runs > len(methods) else "")
 
 
-def _setting(runs: Sequence[RunData]) -> str:
+def _setting(runs: Sequence[RunRecord]) -> str:
     """Say what all runs have in common of what matters most."""
     words = {
         "dataset": "{}", "clients": "{} clients", "partition": "{}", "rounds": "{} rounds",
@@ -168,13 +169,13 @@ def _results(methods: Sequence[Method]) -> str:
     return f'<div class="panel">{of_methods}{folded}</div>'
 
 
-def _left_out(runs: Sequence[RunData]) -> str:
+def _left_out(runs: Sequence[RunRecord]) -> str:
     """Say whose replies were refused, and why; nothing if nobody's were."""
-    from learners.server.left_out import left_out, sentence
+    from learners.server.left_out import sentence
 
     lines = []
     for run in runs:
-        told = [sentence(each, int(run.history[-1]["round"])) for each in left_out(run.history)]
+        told = [sentence(each, int(run.history[-1]["round"])) for each in run.left_out]
         if told:
             lines.append(f"<p>{words(run.name)} left out {words('; '.join(told))}.</p>")
     return f'<div class="panel">{"".join(lines)}</div>' if lines else ""
@@ -204,7 +205,7 @@ def _kind(key: str, best: bool) -> str:
     return "words" if key == "options" else "number best" if best else "number"
 
 
-def _cells(runs: Sequence[RunData]) -> dict[str, str]:
+def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
     """Return what the table of results says about a run, or about the seeds of a method."""
 
     def mean(values: Sequence[float], form: str) -> str:
@@ -264,13 +265,13 @@ def _differing(method: Method, keys: Sequence[str]) -> dict[str, str]:
     """Return a method's settings among those that differ; the values of several seeds as a list."""
     told = [_told(run) for run in method.runs]
     values = {key: ", ".join(dict.fromkeys(each.get(key, "") for each in told)) for key in keys}
-    options = method.runs[0].config.get("options", {})
+    options = method.runs[0].config["options"]
     return values | {"options": ", ".join(f"{key}={value}" for key, value in options.items())}
 
 
-def _told(run: RunData) -> dict[str, str]:
+def _told(run: RunRecord) -> dict[str, str]:
     pairs = {key: value for key, value in run.config.items() if key != "options"}
-    pairs |= {f"option {key}": value for key, value in run.config.get("options", {}).items()}
+    pairs |= {f"option {key}": value for key, value in run.config["options"].items()}
     pairs |= {f"here: {key}": value for key, value in run.environment.items()}
     return {str(key): str(value) for key, value in pairs.items()}
 

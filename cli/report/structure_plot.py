@@ -16,7 +16,7 @@ from cli.report.document import html_document, plotly_script, words
 from cli.report.pictures import plain_style
 from cli.terminal.text import fitting
 from coalitions.errors import InvalidInputError
-from coalitions.files.graphs import atomic_write
+from coalitions.files.writing import atomic_write
 from coalitions.game import FloatMatrix, IntVector
 
 if TYPE_CHECKING:

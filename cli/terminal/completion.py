@@ -21,6 +21,9 @@ _PLACES = {
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 
+UNLISTED = ("models",)
+"""Kinds that no command lists; the help of their options does."""
+
 
 def registered(kind: str) -> list[str]:
     """Return the registered names of a kind, in alphabetical order.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.terminal.text import json_visible, visible_lines
+from cli.terminal.text import visible_lines
 from coalitions.errors import InvalidInputError, did_you_mean, shown
+from coalitions.files.text import json_text
 from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
@@ -79,20 +79,8 @@ def _literal_console(*, stderr: bool) -> Console:
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
-    """Print a document as JSON; numbers that JSON cannot hold are a defect, not a document."""
-    typer.echo(_json(document))
-
-
-def write_json(path: Path, document: Any) -> None:  # noqa: ANN401 (any JSON value)
-    """Write a document to a file that appears only when it is complete."""
-    from coalitions.files.graphs import atomic_write
-
-    with atomic_write(path) as file:
-        file.write(f"{_json(document)}\n".encode())
-
-
-def _json(document: Any) -> str:  # noqa: ANN401 (any JSON value)
-    return json_visible(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+    """Print a document as JSON."""
+    typer.echo(json_text(document))
 
 
 def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-UNSHOWN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
-)
-"""Control characters, those that turn the direction of writing, line separators, half characters.
-
-Joiners stay: Persian names and many emoji have them.
-"""
+from coalitions.files.text import UNSHOWN
 
 
 def visible(text: str) -> str:
@@ -33,13 +25,3 @@ def fitting(text: str, most: int = 40) -> str:
 def visible_lines(text: str) -> str:
     """Return a text of our own making, whose line ends are meant, made visible line by line."""
     return "\n".join(map(visible, text.split("\n")))
-
-
-def json_visible(document: str) -> str:
-    r"""Return a JSON document that says the same without a character that acts on a terminal.
-
-    Such characters can only stand in strings, where ``\u`` and four digits mean the same.
-    """
-    return "\n".join(
-        UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in document.split("\n")
-    )

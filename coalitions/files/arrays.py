@@ -24,7 +24,7 @@ from coalitions.errors import InvalidInputError
 MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"
 
-FREELY_UNPACKED = 256 << 20
+FREELY_UNPACKED = 128 << 20
 """Bytes that an archive may unpack to, however small it is."""
 
 MOST_UNPACKING = 100
@@ -112,10 +112,8 @@ class ArrayArchive:
 
     Parameters
     ----------
-    stream
-        The file, at its beginning; it can be sought.
-    where
-        What messages call it.
+    stream, where
+        As for `ArrayFile`.
     """
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
@@ -147,9 +145,17 @@ class ArrayArchive:
                 self._headers[name] = _read_header(member, self._called(name))
         return self._headers[name]
 
-    def load(self, *names: str) -> list[np.ndarray[Any, Any]]:
-        """Return some of the arrays, unless they are out of proportion to the file."""
-        self._check_proportion(names)
+    def load(self, *names: str, widened: int = 1) -> list[np.ndarray[Any, Any]]:
+        """Return some of the arrays, unless they are out of proportion to the file.
+
+        Parameters
+        ----------
+        *names
+            Which ones.
+        widened
+            Bytes of an element as it will be used, if that is more than in the file.
+        """
+        self._check_proportion(names, widened)
         return [self._load(name) for name in names]
 
     def _load(self, name: str) -> np.ndarray[Any, Any]:
@@ -157,8 +163,9 @@ class ArrayArchive:
             header = _read_header(member, self._called(name))
             return _read_array(member, header, size - member.tell(), self._called(name))
 
-    def _check_proportion(self, names: Iterable[str]) -> None:
-        unpacked = sum(self.header(name).nbytes for name in names)
+    def _check_proportion(self, names: Iterable[str], widened: int) -> None:
+        headers = map(self.header, names)
+        unpacked = sum(each.size * max(each.dtype.itemsize, widened) for each in headers)
         if unpacked > max(FREELY_UNPACKED, MOST_UNPACKING * self._packed):
             raise InvalidInputError(
                 f"{self._where}: {', '.join(names)} would unpack from {self._packed:,} to"

@@ -6,10 +6,8 @@ import csv
 import io
 import json
 import math
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -22,26 +20,14 @@ from coalitions.files.arrays import (
     ArrayFile,
     ArrayHeader,
 )
-from coalitions.files.opening import opened
-from coalitions.files.storage import disk_trouble_named, storage_error
+from coalitions.files.opening import open_input
 from coalitions.files.text import load_json, text_lines
+from coalitions.files.writing import atomic_write
 from coalitions.game import FloatMatrix
 from coalitions.graph import MATRIX_LIMIT, SynergyGraph, check_matrix_shape
 
 if TYPE_CHECKING:
     import networkx as nx
-
-__all__ = [
-    "READERS",
-    "WRITERS",
-    "atomic_write",
-    "graph_of_document",
-    "graph_of_networkx",
-    "load_json",
-    "open_input",
-    "read_graph",
-    "write_graph",
-]
 
 Reader = Callable[[IO[bytes], str, "str | None"], SynergyGraph]
 Writer = Callable[[SynergyGraph], bytes]
@@ -55,25 +41,6 @@ def read_graph(
         return READERS[kind](stream, where, symmetrise)
 
 
-@contextmanager
-def open_input(
-    path: str | Path, format: str | None, known: Iterable[str]
-) -> Iterator[tuple[str, IO[bytes], str]]:
-    """Give what to call the file in messages, the file, which can be sought, and its format."""
-    kind = (format or Path(path).suffix).lower().lstrip(".")
-    if str(path) == "-" and not kind:
-        raise InvalidInputError(
-            f"standard input needs a format; give one of {', '.join(known)} with --format"
-        )
-    with opened(path) as (where, stream):
-        if kind not in known:
-            ending = f"the format {kind!r} is unknown" if kind else "the file's name has no ending"
-            raise InvalidInputError(
-                f"{where}: {ending}; a graph is one of {', '.join('.' + name for name in known)}"
-            )
-        yield where, stream, kind
-
-
 def write_graph(graph: SynergyGraph, path: str | Path) -> None:
     """Write a graph in the format of the path's ending."""
     kind = Path(path).suffix.lower().lstrip(".")
@@ -84,40 +51,6 @@ def write_graph(graph: SynergyGraph, path: str | Path) -> None:
         )
     with atomic_write(path) as file:
         file.write(WRITERS[kind](graph))
-
-
-@contextmanager
-def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Give a file to write that takes its name only when it is complete."""
-    target = Path(path)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        # A device or a pipe: there is nothing to replace, and as root we would replace /dev/null.
-        with disk_trouble_named(path), target.open("wb") as file:
-            yield file
-        return
-    try:
-        if target.is_dir():
-            raise InvalidInputError(f"{path}: is a folder; give the name of a file")
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        refusal = InvalidInputError(f"{path}: cannot be written ({error.strerror})")
-        raise storage_error(error, path) or refusal from None
-    except ValueError:
-        if "\0" not in str(path):
-            raise
-        raise InvalidInputError(f"{str(path)!r}: is no name of a file") from None
-    try:
-        with disk_trouble_named(path):
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(name, 0o666 & ~umask)  # mkstemp makes the file private
-            os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 @contextmanager
@@ -299,7 +232,7 @@ def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyG
             if key in archive:
                 n_players = _check_matrix(archive.header(key))
                 labels = _stored_labels(archive, n_players)
-                return SynergyGraph(archive.load(key)[0], labels, symmetrise=symmetrise)
+                return SynergyGraph(archive.load(key, widened=8)[0], labels, symmetrise=symmetrise)
     there = ", ".join(name[:40] for name in archive.names[:10]) or "none"
     raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
 
@@ -316,7 +249,7 @@ def _graph_of_stored_edges(archive: ArrayArchive) -> SynergyGraph:
         if not archive.header(name).is_numeric:
             raise InvalidInputError(f"{name} is not numeric: of type {archive.header(name).dtype}")
     labels = _stored_labels(archive, n_players)
-    i, j, weight = archive.load("i", "j", "weight")
+    i, j, weight = archive.load("i", "j", "weight", widened=8)
     return SynergyGraph.from_edges(n_players, i, j, weight, labels)
 
 

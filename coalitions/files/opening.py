@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -34,3 +34,22 @@ def opened(path: str | Path) -> Iterator[tuple[str, IO[bytes]]]:
         if isinstance(error, InvalidInputError) or "\0" not in where:
             raise
         raise InvalidInputError(f"{where!r}: is no name of a file") from None
+
+
+@contextmanager
+def open_input(
+    path: str | Path, format: str | None, known: Iterable[str]
+) -> Iterator[tuple[str, IO[bytes], str]]:
+    """Give what to call the file in messages, the file, which can be sought, and its format."""
+    kind = (format or Path(path).suffix).lower().lstrip(".")
+    if str(path) == "-" and not kind:
+        raise InvalidInputError(
+            f"standard input needs a format; give one of {', '.join(known)} with --format"
+        )
+    with opened(path) as (where, stream):
+        if kind not in known:
+            ending = f"the format {kind!r} is unknown" if kind else "the file's name has no ending"
+            raise InvalidInputError(
+                f"{where}: {ending}; a graph is one of {', '.join('.' + name for name in known)}"
+            )
+        yield where, stream, kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -18,6 +19,15 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """How a text that is not UTF-8 begins."""
+
+
+UNSHOWN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
+)
+"""Control characters, those that turn the direction of writing, line separators, half characters.
+
+Joiners stay: Persian names and many emoji have them.
+"""
 
 
 def _encoding(start: bytes) -> str:
@@ -70,3 +80,23 @@ def load_json(content: bytes, where: str) -> Any:  # noqa: ANN401 (whatever the 
         raise InvalidInputError(
             f"{where}: has a whole number of more than 4300 digits; no number here needs them"
         ) from None
+
+
+def json_text(document: Any, *, indent: int | None = 2) -> str:  # noqa: ANN401 (any JSON value)
+    r"""Return a document as JSON that no terminal obeys; with `indent` None, on one short line.
+
+    Characters that would act can only stand in strings, where ``\u`` and four digits mean the same.
+    Numbers that JSON cannot hold are a defect, not a document.
+
+    Examples
+    --------
+    >>> json_text({"änn": "\x1b[2J"}, indent=None)
+    '{"änn":"\\u001b[2J"}'
+    """
+    marks = (",", ":") if indent is None else None
+    text = json.dumps(
+        document, ensure_ascii=False, allow_nan=False, indent=indent, separators=marks
+    )
+    return "\n".join(
+        UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
+    )

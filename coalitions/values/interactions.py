@@ -150,10 +150,8 @@ def pairwise_interactions(
         coefficient of a model of degree two; else chains or msr.
     budget
         Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
-    seed
-        Source of all randomness.
-    **sampling
-        `batch_size` and `progress`, as for `shapley`.
+    seed, **sampling
+        As for `banzhaf`.
 
     Examples
     --------

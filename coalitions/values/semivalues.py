@@ -136,12 +136,8 @@ def semivalue(
     method
         ``"auto"``, ``"exact"`` or ``"star"``, see `coalitions.SEMIVALUE_ESTIMATORS`. ``"auto"``:
         exact if the budget allows or the game has a table or a closed form, else star.
-    budget
-        Most coalitions to evaluate; as for `shapley` if there is none.
-    seed
-        Source of all randomness.
-    **sampling
-        `batch_size` and `progress`, as for `shapley`.
+    budget, seed, **sampling
+        As for `banzhaf`.
 
     Examples
     --------

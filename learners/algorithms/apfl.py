@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, training_mode
 from learners.forms import SHARE
 from learners.rows.optimizers import optimizer
@@ -67,10 +67,7 @@ class APFL(Algorithm):
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the mixtures, which clients have, and the global model."""
-        return {
-            "personal": {c: {} for c in federation.clients},
-            "global": {c: {"model": state["model"]} for c in federation.clients},
-        }
+        return personal_and_global(federation, state, {})
 
 
 @task(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -48,20 +46,9 @@ class Ditto(Algorithm):
         """Names of the tasks the method asks its clients for."""
         return ("ditto",)
 
-    def round(self, federation: Federation, state: State, t: int) -> State:
-        """Average the global halves of what clients did."""
-        sent = {"model": state["model"]}
-        replies = federation.ask(train_both, dict.fromkeys(federation.present, sent))
-        models = torch.stack([reply["model"] for reply in replies.values()])
-        sizes = [float(reply["samples"]) for reply in replies.values()]
-        return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
-
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the personal models, which clients have, and the global one."""
-        return {
-            "personal": {c: {} for c in federation.clients},
-            "global": {c: {"model": state["model"]} for c in federation.clients},
-        }
+        return personal_and_global(federation, state, {})
 
 
 @task("ditto", by_fit=True, model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.settings.options import option
 
@@ -37,11 +37,8 @@ class FedAvgFineTuned(Algorithm):
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the global model for everyone, to fine-tune and as it is."""
-        sent = {"model": state["model"]}
-        return {
-            "personal": {c: sent | {"fine_tune": True} for c in federation.clients},
-            "global": {c: sent for c in federation.clients},
-        }
+        sent = {"model": state["model"], "fine_tune": True}
+        return personal_and_global(federation, state, sent)
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the global model, fine-tuned if that is asked for."""

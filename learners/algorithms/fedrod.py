@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import nn
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.forms import Rows
 from learners.rows.optimizers import optimizer
@@ -95,10 +95,7 @@ class FedRoD(Algorithm):
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the generic model for everyone, with and without the personal head."""
-        return {
-            "personal": {c: {**state, "both_heads": True} for c in federation.clients},
-            "global": {c: {"model": state["model"]} for c in federation.clients},
-        }
+        return personal_and_global(federation, state, {**state, "both_heads": True})
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the generic model, its head plus the personal one if that is asked for."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, gradient_at, training_mode
 from learners.rows.optimizers import optimizer
 from learners.rows.workspace import cross_entropy
@@ -72,11 +72,8 @@ class PerFedAvg(Algorithm):
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the meta-model for everyone, to adapt and as it is."""
-        sent = {"model": state["model"]}
-        return {
-            "personal": {c: sent | {"adapt": True} for c in federation.clients},
-            "global": {c: sent for c in federation.clients},
-        }
+        sent = {"model": state["model"], "adapt": True}
+        return personal_and_global(federation, state, sent)
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the meta-model, one gradient step further if that is asked for."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, training_mode
 from learners.rows.optimizers import optimizer
 from learners.rows.workspace import cross_entropy
@@ -85,10 +85,7 @@ class PFedMe(Algorithm):
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the personal models, which clients have, and the global one."""
-        return {
-            "personal": {c: {} for c in federation.clients},
-            "global": {c: {"model": state["model"]} for c in federation.clients},
-        }
+        return personal_and_global(federation, state, {})
 
 
 @task("pfedme", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.files.storage import disk_trouble_named
-from learners.runs.files import write_whole
+from coalitions.files.text import json_text, load_json
+from coalitions.files.writing import write_whole
 from learners.runs.records import Mark
 
 KEPT = 2
@@ -81,7 +82,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     }
     numbers = save(_unshared(tensors))
     document["sha256"] = hashlib.sha256(numbers).hexdigest()
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    text = json_text(document, indent=None)
     name = f"round-{checkpoint.round:06d}"
     with disk_trouble_named(folder):
         folder.mkdir(exist_ok=True)
@@ -105,36 +106,50 @@ def _round_of(file: Path) -> int:
 
 def load_checkpoint(file: Path, device: torch.device) -> Checkpoint:
     """Return the checkpoint with this JSON file, or say what is wrong with it."""
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
     document = read_document(file)
     numbers_file = file.with_suffix(".safetensors")
     numbers = _read(numbers_file)
-    if hashlib.sha256(numbers).hexdigest() != document["sha256"]:
+    if hashlib.sha256(numbers).hexdigest() != document.get("sha256"):
         raise DamagedFileError(f"{numbers_file} is damaged: its checksum does not match")
-    tensors = load(numbers)
+    try:
+        return _checkpoint(document, load(numbers), device)
+    except (LookupError, ValueError, TypeError, AttributeError, OverflowError, SafetensorError):
+        raise DamagedFileError(f"{file} is damaged: it is not what a run writes") from None
+
+
+def _checkpoint(
+    document: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> Checkpoint:
     return Checkpoint(
-        document["round"],
+        int(document["round"]),
         _unpacked(document["state"], "state", tensors, device),
         {
             int(client): _unpacked(memory, f"client {client}", tensors, device)
             for client, memory in document["memories"].items()
         },
         _unpacked(document["traffic"], "traffic", tensors, device)["counts"],
-        document["seconds"],
-        document["settings"],
-        {name: (size, checksum) for name, (size, checksum) in document["marks"].items()},
+        float(document["seconds"]),
+        str(document["settings"]),
+        {name: (int(size), str(digest)) for name, (size, digest) in document["marks"].items()},
     )
 
 
 def read_document(file: Path) -> dict[str, Any]:
-    """Return what the JSON file of a checkpoint says."""
+    """Return what the JSON file of a checkpoint says; it says with which `settings` it was made."""
     checksum, _, text = _read(file).rstrip(b"\n").partition(b"\n")
     if hashlib.sha256(text).hexdigest().encode() != checksum:
         raise DamagedFileError(f"{file} is damaged: its checksum does not match")
-    document: dict[str, Any] = json.loads(text)
-    if document.get("version") != _VERSION:
+    try:
+        document = load_json(text, str(file))
+    except InvalidInputError as error:
+        raise DamagedFileError(f"{error}; it is damaged") from None
+    if not isinstance(document, dict) or document.get("version") != _VERSION:
         raise DamagedFileError(f"{file} was written by another version of this program")
+    if not isinstance(document.get("settings"), str):
+        raise DamagedFileError(f"{file} is damaged: it does not tell its settings")
     return document
 
 

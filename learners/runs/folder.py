@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import tomllib
 import warnings
@@ -41,6 +42,8 @@ from coalitions.errors import (
     StorageError,
 )
 from coalitions.files.storage import disk_trouble_named, storage_error
+from coalitions.files.text import json_text
+from coalitions.files.writing import held, require_room, write_json, write_whole
 from coalitions.structure import CoalitionStructure
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import (
@@ -50,21 +53,18 @@ from learners.runs.checkpoint import (
     read_document,
     save_checkpoint,
 )
-from learners.runs.files import (
-    SUMS,
-    check_sum,
-    file_digest,
-    held,
-    is_temporary,
-    read_sums,
-    require_room,
-    write_whole,
-)
+from learners.runs.checksums import SUMS, check_sum, file_digest, read_sums
+from learners.runs.reading import Clients, read_config, read_history, read_result
 from learners.runs.records import Records
 from learners.server.federation import Round
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
 _LOCK = ".lock"
+
+_TEMPORARY = re.compile(
+    r"\.(config\.toml|(clients|environment|result)\.json|round-\d+\.(json|safetensors)"
+    r"|client-\d+\.safetensors|.+\.npy|SHA256SUMS)\.[a-z0-9_]{8}"
+)
 
 
 class RunFolder:
@@ -138,39 +138,15 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""
-        return RunConfig.read(self.path / "config.toml")
+        return read_config(self.path)
 
     def result(self) -> dict[str, Any] | None:
         """Return what came out; None if the run is not finished."""
-        path = self.path / "result.json"
-        if not path.is_file():
-            return None
-        sums = read_sums(self.path)
-        for name in ("result.json", "metrics.jsonl"):
-            check_sum(self.path, name, sums)
-        try:
-            result = json.loads(path.read_bytes())
-            if {"communication", "seconds"} <= set(result):
-                return dict(result)
-        except (ValueError, TypeError, RecursionError):
-            pass
-        raise DamagedFileError(
-            f"{path} is damaged: it is not what a run writes; remove it, and"
-            f" `coalitions resume {self.path}` writes it again"
-        )
+        return read_result(self.path)
 
     def history(self) -> list[dict[str, Any]]:
         """Return the metrics of the rounds so far."""
-        path = self.path / "metrics.jsonl"
-        lines = path.read_bytes().splitlines(True) if path.is_file() else []
-        try:
-            # A line that was cut off ends without a newline.
-            history = [json.loads(line) for line in lines if line.endswith(b"\n")]
-            if [line["round"] for line in history] == list(range(1, len(history) + 1)):
-                return history
-        except (ValueError, LookupError, TypeError, RecursionError):
-            pass
-        raise DamagedFileError(f"{path} is damaged: it has not one line for each round")
+        return read_history(self.path)
 
     def write_round(self, round: Round, n_rounds: int) -> None:
         """Add what a round left behind."""
@@ -240,7 +216,7 @@ class RunFolder:
         """Remove what a killed process left of files it was about to write."""
         for folder in (self.path, self.path / "checkpoints", self.path / "models"):
             for path in folder.iterdir() if folder.is_dir() else ():
-                if is_temporary(path):
+                if _is_temporary(path):
                     path.unlink(missing_ok=True)
 
     def _check_settings(self, began_with: str, config: RunConfig) -> None:
@@ -279,15 +255,7 @@ class RunFolder:
         place
             Where clients are computed: device, engine, workers.
         """
-        described = [
-            {
-                "samples": int(told["samples"]),
-                "labels": [int(count) for count in told["labels"]],
-                "domain": told["domain"],
-                "poisoned": bool(told["poisoned"]),
-            }
-            for told in clients
-        ]
+        told = Clients.of(clients)
         surroundings = {
             "python": platform.python_version(),
             "torch": str(torch.__version__),
@@ -296,14 +264,12 @@ class RunFolder:
             "cores": os.cpu_count(),
             **place,
         }
-        for name, document in (("clients", described), ("environment", surroundings)):
-            text = json.dumps(document, ensure_ascii=False)
-            write_whole(self.path / f"{name}.json", f"{text}\n".encode())
+        for name, document in (("clients", told.document()), ("environment", surroundings)):
+            write_json(self.path / f"{name}.json", document, indent=None)
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Write what came out; the run is finished then."""
-        text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2)
-        content = f"{text}\n".encode()
+        content = f"{json_text(result)}\n".encode()
         sums = self._sums | {name: file_digest(self.path / name) for name in self._records.names()}
         sums["result.json"] = hashlib.sha256(content).hexdigest()
         lines = [f"{digest}  {name}\n" for name, digest in sorted(sums.items())]
@@ -363,9 +329,14 @@ class RunFolder:
             raise DamagedFileError(f"{path} is damaged: {error}") from None
 
 
+def _is_temporary(path: Path) -> bool:
+    """Tell whether a file is what a killed process leaves of one that it was about to write."""
+    return path.is_file() and _TEMPORARY.fullmatch(path.name) is not None
+
+
 def is_bare(folder: Path) -> bool:
     """Tell whether a folder has nothing, or only what a run leaves that was killed at once."""
-    return all(path.name == _LOCK or is_temporary(path) for path in folder.iterdir())
+    return all(path.name == _LOCK or _is_temporary(path) for path in folder.iterdir())
 
 
 def model_path(folder: Path, client: int) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +21,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from coalitions.errors import DamagedFileError, InvalidInputError
-from coalitions.files.graphs import atomic_write
 from coalitions.files.storage import disk_trouble_named
-from learners.runs.files import require_room
+from coalitions.files.text import json_text
+from coalitions.files.writing import atomic_write, require_room
 
 Mark = tuple[int, str]
 """Bytes of a file, and their SHA-256 checksum."""
@@ -60,7 +59,7 @@ class Records:
     def add_line(self, name: str, document: Mapping[str, Any]) -> None:
         """Add a line to ``NAME.jsonl``."""
         path = self._folder / f"{name}.jsonl"
-        line = (json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        line = f"{json_text(document, indent=None)}\n".encode()
         begun = self._written.get(path.name)
         with disk_trouble_named(path), path.open("wb" if begun is None else "ab") as file:
             file.write(line)

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
 from coalitions.files.text import decoded
-from learners.settings.options import check_options, from_values, option
-
-__all__ = ["NO_EFFECT", "RunConfig", "differing_settings", "from_values", "spoken_setting"]
+from learners.settings.conversion import from_values
+from learners.settings.options import check_options, option
 
 NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
 """Settings that change no figure of the last round: a run or comparison goes on with other ones."""
@@ -70,8 +69,7 @@ class RunConfig:
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
-        Network: mlp, lenet-5, lenet-64, lenet-dlg, cnn, cffl-cnn, cffl-cnn-dropout, resnet-34 or
-        vgg-19; auto takes the one that suits the pictures.
+        Network; auto takes the one that suits the pictures.
     local_epochs
         Passes over a client's data in a round.
     batch_size

@@ -8,25 +8,17 @@ made from this one table.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
-import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal
 
-from coalitions.errors import InvalidInputError, did_you_mean, shown
-
-T = TypeVar("T")
-
-LARGEST = 3.4e38
-"""Largest number an option can be: networks compute with 32 bits."""
-
-LARGEST_WHOLE = 2**63 - 1
-"""Largest whole number an option can be, for generators of random numbers and arrays."""
+from coalitions.errors import InvalidInputError, shown
+from learners.settings._descriptions import described
+from learners.settings._ranges import LARGEST, LARGEST_WHOLE, Range
+from learners.settings.conversion import is_table, spoken, without_none
 
 OBSERVABLES = {
     "models": "the clients' models: `models/`",
@@ -46,44 +38,6 @@ OBSERVABLES = {
     "names": "which names are known",
 }
 """What an option can change, and where that is seen."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """The numbers an option can be.
-
-    Examples
-    --------
-    >>> str(Range(least=1)), str(Range(above=0, most=1)), 2 in Range(above=0, most=1)
-    ('1 or more', 'above 0 and at most 1', False)
-    """
-
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
-
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, (int, float)) and (
-            (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-            and value == value  # not NaN
-            # An infinite number is within no range that is closed to one side only.
-            and (abs(value) < math.inf or self == Range())
-        )
-
-    def __str__(self) -> str:
-        if self.most is None and self.below is None:
-            if self.least is not None:
-                return f"{self.least:g} or more"
-            return "any number" if self.above is None else f"above {self.above:g}"
-        if self.least is not None and self.most is not None:
-            return f"from {self.least:g} to {self.most:g}"
-        low = f"at least {self.least:g}" if self.least is not None else f"above {self.above:g}"
-        high = f"at most {self.most:g}" if self.most is not None else f"below {self.below:g}"
-        return f"{low} and {high}"
 
 
 @dataclass(frozen=True)
@@ -203,8 +157,8 @@ def _options(kind: type) -> Iterator[Option]:
     hints, texts = typing.get_type_hints(kind), described(kind)
     for each in fields(kind):
         hint = hints[each.name]
-        bare = _without_none(hint)
-        if _is_table(bare):
+        bare = without_none(hint)
+        if is_table(bare):
             continue
         facts = each.metadata.get("option", _Facts(""))
         yield Option(
@@ -272,158 +226,3 @@ def written(value: object) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return str(value)
-
-
-def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
-    """Return an instance of a dataclass from plain values, each checked against its annotation.
-
-    Text is read as the field's type, so that values can come from the command line as they are.
-
-    Parameters
-    ----------
-    kind
-        The dataclass.
-    values
-        Values by the names of its fields.
-    noun
-        What a field is called in messages.
-    """
-    known: dict[str, Field[Any]] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(kind)
-    arguments = {}
-    for key, value in values.items():
-        name = key.replace("-", "_")
-        if name not in known:
-            hint = did_you_mean(name, known)
-            there = f"there are: {', '.join(known)}" if known else "it has none"
-            raise InvalidInputError(f"there is no {noun} {shown(key)}; {hint}{there}")
-        arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
-    missing = [
-        name
-        for name, each in known.items()
-        if name not in arguments and each.default is MISSING and each.default_factory is MISSING
-    ]
-    if missing:
-        raise InvalidInputError(f"{noun} {missing[0]!r} is not given, and it has no default")
-    return kind(**arguments)
-
-
-def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a type hint, a value of it)
-    """Return `value` as the annotation `hint` wants it, or say what is wrong with it."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return value
-    if origin in (typing.Union, types.UnionType):
-        if value is None or (value == "none" and type(None) in arguments):
-            if type(None) in arguments:
-                return None
-        else:
-            (hint,) = (each for each in arguments if each is not type(None))
-            return converted(value, hint, what)
-    elif origin is Literal:
-        if value in arguments:
-            return value
-        hint_text = did_you_mean(value if isinstance(value, str) else "", arguments)
-        raise InvalidInputError(
-            f"{what} is {shown(value)}; {hint_text}it can be: {', '.join(map(str, arguments))}"
-        )
-    elif origin is tuple:
-        if isinstance(value, str):
-            value = [value]
-        if isinstance(value, Sequence):
-            return tuple(converted(each, arguments[0], what) for each in value)
-    elif _is_table(hint):
-        if isinstance(value, Mapping):
-            return dict(value)
-    elif hint is bool:
-        truth = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, str) and value.lower() in truth:
-            return truth[value.lower()]
-    elif hint in (int, float):
-        if isinstance(value, str):
-            try:
-                return hint(value)
-            except ValueError:
-                pass
-        elif isinstance(value, hint) and not isinstance(value, bool):
-            return value
-        elif hint is float and isinstance(value, int) and not isinstance(value, bool):
-            if abs(value) > LARGEST:
-                raise InvalidInputError(f"{what} can be {LARGEST:g} at most, not {shown(value)}")
-            return float(value)
-    elif hint is str and isinstance(value, (str, Path)):
-        return str(value)
-    raise InvalidInputError(f"{what} must be {spoken(hint, article=True)}, not {shown(value)}")
-
-
-def spoken(hint: Any, *, article: bool = False) -> str:  # noqa: ANN401 (a type hint)
-    """Return a type in words."""
-    names = {bool: "true or false", int: "whole number", float: "number", str: "text"}
-    hint = _without_none(hint)
-    if typing.get_origin(hint) is Literal:
-        return "text"
-    if typing.get_origin(hint) is tuple:
-        words = f"list of {spoken(typing.get_args(hint)[0])}"
-    else:
-        words = names.get(hint, "table")
-    return f"a {words}" if article and hint not in (bool, str) else words
-
-
-def _without_none(hint: Any) -> Any:  # noqa: ANN401 (a type hint)
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        (hint,) = (each for each in typing.get_args(hint) if each is not type(None))
-    return hint
-
-
-def _is_table(hint: Any) -> bool:  # noqa: ANN401 (a type hint)
-    origin = typing.get_origin(hint)
-    return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def described(kind: type) -> dict[str, str]:
-    """Return what a class's docstring says about its fields, by name, without mark-up.
-
-    The sections Parameters and Attributes are read, numpy style; an entry may have several names.
-    """
-    texts: dict[str, str] = {}
-    lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
-    heading = ""
-    names: list[str] = []
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if following and set(following) == {"-"}:
-            heading, names = line.strip(), []
-        elif heading in ("Parameters", "Attributes") and set(line) != {"-"}:
-            if line and not line.startswith(" "):
-                names = [name.strip() for name in line.split(",")]
-                texts |= dict.fromkeys(names, "")
-            for name in names if line.startswith(" ") else ():
-                texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return {name: plain(text) for name, text in texts.items()}
-
-
-_GREEK = dict(
-    alpha="α", beta="β", gamma="γ", delta="δ", epsilon="ε", lam="λ", eta="η", theta="θ", xi="ξ",
-    sigma="σ", tau="τ", phi="φ", varphi="φ", psi="ψ", sqrt="√", ne="≠",
-)  # fmt: skip
-_GREEK["lambda"] = _GREEK.pop("lam")
-
-
-def plain(text: str) -> str:
-    r"""Return a docstring's text without mark-up: no roles and citations, formulas as letters.
-
-    Examples
-    --------
-    >>> plain(r"``fo``: the step :math:`1 / (\lambda + 1/\text{lr})` of `lr` [Wu2024]_.")
-    'fo: the step 1 / (λ + 1/lr) of lr.'
-    """
-
-    def formula(match: re.Match[str]) -> str:
-        letters = re.sub(r"\\text\{(\w+)\}", r"\1", match[1])
-        letters = re.sub(r"\\([a-z]+)", lambda name: _GREEK.get(name[1], name[1]), letters)
-        return re.sub(r"[{}\\]", "", letters)
-
-    text = re.sub(r":math:`([^`]*)`", formula, text)
-    text = re.sub(r"``?([^`]*)``?", r"\1", text)
-    return re.sub(r" \[\w+\]_", "", text)

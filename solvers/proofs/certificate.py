@@ -8,7 +8,6 @@ from the graph and works out everything else again.
 from __future__ import annotations
 
 import itertools
-import json
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from coalitions.files.graphs import atomic_write, load_json
+from coalitions.files.text import load_json
+from coalitions.files.writing import write_json
 from coalitions.game import IntVector
 
 FORMAT = "coalition-certificate"
@@ -174,8 +174,7 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the certificate to a JSON file."""
-        with atomic_write(path) as file:
-            file.write(json.dumps(self.to_json(), separators=(",", ":")).encode())
+        write_json(path, self.to_json(), indent=None)
 
     @classmethod
     def read(cls, path: str | Path) -> Certificate:

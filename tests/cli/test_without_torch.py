@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.report.test_report import write_run
 
 
 @pytest.fixture
@@ -27,6 +28,13 @@ def test_graphs_and_games_do_not_need_torch(without_torch):
     assert coalitions("solve", EXAMPLE, "--solver", "highs", env=without_torch).returncode == 0
     assert coalitions("shapley", EXAMPLE, env=without_torch).returncode == 0
     assert coalitions("datasets", env=without_torch).returncode == 0
+
+
+def test_a_run_is_reported_without_torch(without_torch, tmp_path):
+    run = write_run(tmp_path / "run")
+    done = coalitions("report", run, env=without_torch)
+    assert done.returncode == 0, done.stderr
+    assert (run / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("command", ["run", "algorithms"])

@@ -8,6 +8,7 @@ correct checksum.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -95,6 +96,56 @@ def _images() -> bytes:
     return buffer.getvalue()
 
 
+def _reported_files(folder: Path) -> dict[str, bytes]:
+    """Write the folder of an unfinished run, and return the files that are for reports only."""
+    folder.mkdir()
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros((1, 2, 2)))
+    client = {"samples": 3, "labels": [1, 2], "domain": "", "poisoned": False}
+    files = {
+        "clients.json": json.dumps([client, client]).encode(),
+        "structures.jsonl": b'{"round": 1, "coalitions": [[0], [1]]}\n',
+        "relevance.npy": buffer.getvalue(),
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (folder / "config.toml").write_text("clients = 2\n")
+    (folder / "metrics.jsonl").write_text('{"round": 1}\n')
+    return files
+
+
+def _reported(path: Path) -> object:
+    """Read the run a file belongs to; the file is then as it was for the next reader."""
+    from learners.runs.reading import read_run
+
+    try:
+        return read_run(path.parent)
+    finally:
+        path.unlink()  # none of these files must be there
+
+
+def _checkpoints(folder: Path) -> list[bytes]:
+    import torch
+
+    from learners.runs.checkpoint import Checkpoint, save_checkpoint
+
+    state = {"model": torch.arange(3.0), "told": np.eye(2), "note": [1, "two"]}
+    done = Checkpoint(1, state, {0: {"w": torch.ones(2)}}, np.zeros((2, 2), np.int64), 0.5)
+    save_checkpoint(folder, done)
+    return [(folder / "round-000001.json").read_bytes()]
+
+
+def _checkpoint(path: Path) -> object:
+    """Load a checkpoint whose checksum is right, whatever else is wrong with it."""
+    import torch
+
+    from learners.runs.checkpoint import load_checkpoint
+
+    _, _, text = path.read_bytes().rstrip(b"\n").partition(b"\n")
+    path.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text + b"\n")
+    return load_checkpoint(path, torch.device("cpu"))
+
+
 # -- readers ---------------------------------------------------------------------------------------
 
 
@@ -111,7 +162,8 @@ def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
     from cli.federation._run_options import settings
     from cli.games._solution_file import read_document, structure_of
-    from coalitions.files.graphs import READERS, load_json
+    from coalitions.files.graphs import READERS
+    from coalitions.files.text import load_json
     from coalitions.games.table import TableGame
     from learners.data.files import read_npz
     from learners.runs.folder import RunFolder
@@ -144,6 +196,7 @@ def readers(folder: Path) -> list[Reader]:
     run.mkdir()
     config = RunConfig().toml().encode()
     (run / "config.toml").write_bytes(config)
+    whole = _reported_files(folder / "report")
     line = {"round": 1, "mean_test_accuracy": 0.5, "participants": [0, 1], "seconds": 0.1}
     files = _graph_files(folder)
     return [
@@ -169,13 +222,18 @@ def readers(folder: Path) -> list[Reader]:
         Reader(
             "metrics.jsonl",
             by_path("run/metrics.jsonl", lambda path: RunFolder.open(path.parent).history()),
-            [(json.dumps(line) + "\n").encode() * 2],
+            [b"".join(json.dumps({**line, "round": t}).encode() + b"\n" for t in (1, 2))],
         ),
         Reader(
             "result.json",
             by_path("run/result.json", lambda path: RunFolder.open(path.parent).result()),
-            [json.dumps(line).encode()],
+            [json.dumps({**line, "communication": {"up": 1, "down": 2}}).encode()],
         ),
+        *(
+            Reader(name, by_path(f"report/{name}", _reported), [seed])
+            for name, seed in whole.items()
+        ),
+        Reader("checkpoint", by_path("round-000001.json", _checkpoint), _checkpoints(folder)),
     ]
 
 

@@ -392,7 +392,7 @@ def test_each_damaged_file_of_a_finished_run_is_named_or_does_no_harm(tmp_path, 
 
 
 def test_a_report_on_damaged_files_is_a_page_or_a_sentence(tmp_path, whole):
-    from cli.report.run_data import read_runs
+    from cli.report.methods import read_runs
 
     undisturbed, _ = whole("pfedsv")
     for start in (undisturbed, unfinished(undisturbed, tmp_path / "unfinished")):

@@ -211,8 +211,15 @@ def test_every_coalition_is_evaluated_once(rng):
 def test_bad_games_are_told_in_one_sentence():
     with pytest.raises(InvalidInputError, match=r"coalition \[0\] is nan"):
         solve_game(Uncooperative(lambda rows: np.where(rows.any(1), np.nan, 0.0)))
-    with pytest.raises(InvalidInputError, match=r"shape \(1,\); expected \(64,\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"64 coalitions but answered with an array of shape"
+    ):
         solve_game(Uncooperative(lambda rows: np.zeros(1)))
+    game = Uncooperative(lambda rows: rows.sum(1))
+    for table, sentence in (([0.0, 1.0], "shape"), ([0.0] * 63 + [np.inf], r"2, 3, 4, 5\] is inf")):
+        game.table = np.array(table)
+        with pytest.raises(InvalidInputError, match=sentence):
+            solve_game(game)
     with pytest.raises(InvalidInputError, match="time_limit is 0"):
         solve_game(TableGame([0.0, 1.0]), time_limit=0)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cli.report.charts import steady_numbers
 from cli.report.contents import sections_of
-from cli.report.run_data import methods_of, read_runs
+from cli.report.methods import methods_of, read_runs
 from cli.report.static import draw
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.games.test_solve import coalitions
@@ -62,7 +62,7 @@ def write_run(folder, clients=6, rounds=5, algorithm="cffl", seed=0, finished=Tr
     (folder / "clients.json").write_text(json.dumps(described))
     (folder / "environment.json").write_text(json.dumps({"python": "3.11", "cores": 2}))
     if finished:
-        (folder / "result.json").write_text(json.dumps({"seconds": 1.0}))
+        (folder / "result.json").write_text(json.dumps({"communication": {}, "seconds": 1.0}))
     return folder
 
 
@@ -297,7 +297,10 @@ def test_runs_side_by_side_and_figures_as_files(tmp_path):
     [
         (lambda run: (run / "config.toml").unlink(), "it has no config.toml"),
         (lambda run: (run / "metrics.jsonl").write_text(""), "has not finished a round yet"),
-        (lambda run: (run / "metrics.jsonl").write_text("{\n"), "a file of the run is damaged"),
+        (
+            lambda run: (run / "metrics.jsonl").write_text("{\n"),
+            "metrics.jsonl is damaged: line 1: ",
+        ),
     ],
 )
 def test_what_is_no_run_is_said_to_be(tmp_path, damage, sentence):

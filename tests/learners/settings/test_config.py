@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import build_algorithm
-from learners.settings.config import RunConfig, from_values
+from learners.settings.config import RunConfig
+from learners.settings.conversion import from_values
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f"), max_size=20)
 

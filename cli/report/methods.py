@@ -1,0 +1,86 @@
+"""Which runs a report is about, those together that repeat each other with another seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from coalitions.errors import InvalidInputError
+from learners.runs.reading import RunRecord, read_run
+from learners.settings.config import NO_EFFECT
+
+
+def read_runs(folders: Sequence[Path]) -> tuple[list[RunRecord], list[Path]]:
+    """Return the runs in some folders, and which were left out as they have no round yet.
+
+    A folder of runs, such as `compare --out` makes, stands for all runs in it.
+    """
+    runs, waiting = [], []
+    for folder in folders:
+        inside = sorted(path.parent for path in folder.glob("*/config.toml"))
+        if (folder / "config.toml").is_file() or not inside:
+            runs.append(read_run(folder))
+            if not runs[-1].history:
+                raise InvalidInputError(f"{folder}: the run has not finished a round yet")
+            continue
+        found = [(path, read_run(path)) for path in inside]
+        waiting += [path for path, run in found if not run.history]
+        begun = [run for _, run in found if run.history]
+        runs += sorted(begun, key=lambda run: (run.config["algorithm"], run.config["seed"]))
+    if not runs:
+        raise InvalidInputError(f"{folders[0]}: no run has finished a round yet")
+    names = [run.name for run in runs]
+    return [
+        run if names.count(run.name) == 1 else replace(run, name=run.folder) for run in runs
+    ], waiting
+
+
+@dataclass(frozen=True)
+class Method:
+    """Runs that differ in their seeds alone."""
+
+    name: str
+    runs: tuple[RunRecord, ...]
+
+
+def methods_of(runs: Sequence[RunRecord]) -> list[Method]:
+    """Return the runs, those together that are repetitions of each other with another seed.
+
+    A method with one run is called like the run. The same algorithm with other settings is another
+    method, called after what differs.
+    """
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(_repeated(run), sort_keys=True, default=str), []).append(run)
+    if all(len(group) == 1 for group in groups.values()):
+        return [Method(run.name, (run,)) for run in runs]
+    methods = []
+    for group in groups.values():
+        if len({run.config["seed"] for run in group}) < len(group):  # the same run twice
+            methods += [Method(run.name, (run,)) for run in group]
+            continue
+        rivals = [_repeated(other[0]) for other in groups.values()]
+        methods.append(Method(_method_name(_repeated(group[0]), rivals), tuple(group)))
+    names = [method.name for method in methods]
+    return [
+        method
+        if names.count(method.name) == 1
+        else replace(method, name=f"{method.name} {number + 1}")
+        for number, method in enumerate(methods)
+    ]
+
+
+def _repeated(run: RunRecord) -> dict[str, Any]:
+    """Return the settings that repetitions share, the method's options among them."""
+    ignored = ("seed", "options", *NO_EFFECT)
+    settings = {key: value for key, value in run.config.items() if key not in ignored}
+    return settings | dict(run.config["options"])
+
+
+def _method_name(own: Mapping[str, Any], all_settings: Sequence[Mapping[str, Any]]) -> str:
+    rivals = [each for each in all_settings if each["algorithm"] == own["algorithm"]]
+    different = [key for key in own if any(each.get(key) != own[key] for each in rivals)]
+    return " ".join([str(own["algorithm"]), *(f"{key}={own[key]}" for key in different)])
