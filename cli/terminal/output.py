@@ -11,7 +11,6 @@ import typer
 
 from cli.terminal.text import json_visible, visible_lines
 from coalitions.errors import InvalidInputError, did_you_mean, shown
-from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +34,8 @@ Symmetrise = Annotated[
 def _import_plugins(modules: list[str] | None) -> list[str]:
     """Import the user's modules; only a user who names one has the working folder searched."""
     if modules:
+        from coalitions.plugins import import_plugins
+
         import_plugins(modules, beside=Path.cwd())
     return modules or []
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
-UNSHOWN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
-)
+UNSHOWN = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
 """Control characters, those that turn the direction of writing, line separators, half characters.
 
 Joiners stay: Persian names and many emoji have them.
 """
+
+
+@functools.cache
+def _unshown() -> re.Pattern[str]:
+    return re.compile(UNSHOWN)  # when it is needed: it takes longer than the module does
 
 
 def visible(text: str) -> str:
@@ -21,7 +25,7 @@ def visible(text: str) -> str:
     >>> visible("ann\x1b[2J")
     'ann\\x1b[2J'
     """
-    return UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _unshown().sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def fitting(text: str, most: int = 40) -> str:
@@ -41,5 +45,6 @@ def json_visible(document: str) -> str:
     Such characters can only stand in strings, where ``\u`` and four digits mean the same.
     """
     return "\n".join(
-        UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in document.split("\n")
+        _unshown().sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+        for line in document.split("\n")
     )
