@@ -6,8 +6,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+FLOOR  := 80
 
-.PHONY: demo test soak check install format clean
+.PHONY: demo test soak bench dist check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them.
 install: $(STAMP)
@@ -30,16 +31,33 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The floor is what was covered when it was last measured, rounded down.
 test: check
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-fail-under=$(FLOOR)
 
 # Counts are printed at the end. COALITIONS_SOAK=0.1 makes a tenth of it; -k 0-500 picks a part.
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/reliability -v -s
+
+# `make bench` lists the programs and runs the quick ones; `make bench NAME=shapley ARGS=--quick` runs one.
+bench: $(STAMP)
+ifdef NAME
+	$(BIN)/python -m benchmarks.$(NAME) $(ARGS)
+else
+	@echo 'make bench NAME=… [ARGS=…], one of:'
+	@for file in $$(grep -l __main__ benchmarks/*.py); do \
+	  printf '  %-11s %s\n' $$(basename $$file .py) "$$(head -n 1 $$file | tr -d '"')"; done
+	$(BIN)/python -m benchmarks.optimisers small
+	$(BIN)/python -m benchmarks.traffic
+endif
+
+# A wheel and a source archive in dist/.
+dist: $(STAMP)
+	$(BIN)/python -c "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.*

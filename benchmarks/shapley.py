@@ -1,6 +1,6 @@
 """Shapley values: ours and the released peers on the same work, in one run.
 
-Run ``OMP_NUM_THREADS=1 python benchmarks/shapley.py [--quick | --large | --coverage]``. Times are
+Run ``OMP_NUM_THREADS=1 python -m benchmarks.shapley [--quick | --large | --coverage]``. Times are
 CPU seconds of one thread, the best of several runs; everything is called once before the clock
 starts, so compilation is excluded. The peers are coopgame-py, shapley-numba and shapiq from PyPI.
 """
@@ -16,8 +16,7 @@ import numpy as np
 
 warnings.simplefilter("ignore")  # the peers' own
 
-from shapley_games import Case, cases  # noqa: E402 (beside this file)
-
+from benchmarks.shapley_games import Case, cases  # noqa: E402
 from coalitions import (  # noqa: E402
     AirportGame,
     BudgetError,

@@ -4,7 +4,7 @@ Nothing is trained: the counts follow from the networks' sizes and a trace of k,
 games that tell exactly who shares a label (10 clients, two labels each, 20 rounds). The classifier
 is cut where the paper must have cut it: all layers after the convolutions.
 
-    python -P benchmarks/traffic.py [--seeds N] [--figures DIR]    # fig-8.png, fig-8.svg …
+    python -m benchmarks.traffic [--seeds N] [--figures DIR]    # fig-8.png, fig-8.svg …
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from traffic_prediction import ModelSize, ideal_trace, predicted_traffic
 
+from benchmarks.traffic_prediction import ModelSize, ideal_trace, predicted_traffic
 from learners.algorithms.pfedsv import PFedSV
 from learners.data.clients import federated_data
 from learners.data.ground_truth import label_overlap

@@ -7,9 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coalitions.errors import MissingDependencyError
-from coalitions.extras import install_command
-
 
 def lazy_names(package: str, home: Mapping[str, Sequence[str]], name: str) -> Any:  # noqa: ANN401
     """Return the attribute `name` of `package` from the module that `home` lists it under."""
@@ -18,6 +15,9 @@ def lazy_names(package: str, home: Mapping[str, Sequence[str]], name: str) -> An
             try:
                 value = getattr(importlib.import_module(module), name)
             except ModuleNotFoundError as error:
+                from coalitions.errors import MissingDependencyError
+                from coalitions.extras import install_command
+
                 command = install_command(error.name or "")
                 if command is None:
                     raise

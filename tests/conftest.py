@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+# Real data and benchmark instances, which are not in the repository.
+SHARED = Path(os.environ.get("COALITIONS_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 
 # Kernels compile on their first call, so a single example may be slow without being wrong.
 settings.register_profile("default", deadline=None, print_blob=True)

@@ -12,7 +12,7 @@ import pytest
 from coalitions.extras import _PACKAGES
 from tests.cli.games.test_solve import EXAMPLE, coalitions
 
-OPTIONAL = sorted({module for modules in _PACKAGES.values() for module in modules})
+OPTIONAL = sorted({"cbcbox", *(module for modules in _PACKAGES.values() for module in modules)})
 
 
 @pytest.fixture
@@ -27,7 +27,8 @@ def base(tmp_path):
         f"    return None if name.split('.')[0] in {OPTIONAL} else find(name, path, target)\n"
         "PathFinder.find_spec = find_spec\n"
     )
-    return {**os.environ, "PYTHONPATH": str(folder)}
+    # No path, either: a system may have a CBC of its own.
+    return {**os.environ, "PYTHONPATH": str(folder), "PATH": str(folder)}
 
 
 def python(code, env, cwd=None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -229,6 +228,8 @@ def _tex(text: str) -> str:
 def csv_text(document: Document) -> str:
     """Return one line per run, with what is said about its method's runs together at the end."""
     lines = io.StringIO()
+    import csv
+
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(
         [

@@ -10,8 +10,6 @@ import typer
 
 from cli.terminal.text import visible_lines
 from coalitions.errors import InvalidInputError, did_you_mean, shown
-from coalitions.files.text import json_text
-from coalitions.plugins import import_plugins
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +33,8 @@ Symmetrise = Annotated[
 def _import_plugins(modules: list[str] | None) -> list[str]:
     """Import the user's modules; only a user who names one has the working folder searched."""
     if modules:
+        from coalitions.plugins import import_plugins
+
         import_plugins(modules, beside=Path.cwd())
     return modules or []
 
@@ -80,6 +80,8 @@ def _literal_console(*, stderr: bool) -> Console:
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
     """Print a document as JSON."""
+    from coalitions.files.text import json_text
+
     typer.echo(json_text(document))
 
 

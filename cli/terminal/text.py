@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coalitions.files.text import UNSHOWN
+from coalitions.characters import unshown
 
 
 def visible(text: str) -> str:
@@ -13,7 +13,7 @@ def visible(text: str) -> str:
     >>> visible("ann\x1b[2J")
     'ann\\x1b[2J'
     """
-    return UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return unshown().sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def fitting(text: str, most: int = 40) -> str:

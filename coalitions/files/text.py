@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
+from coalitions.characters import unshown
 from coalitions.errors import InvalidInputError
 
 _MARKS = {
@@ -19,15 +19,6 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """How a text that is not UTF-8 begins."""
-
-
-UNSHOWN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
-)
-"""Control characters, those that turn the direction of writing, line separators, half characters.
-
-Joiners stay: Persian names and many emoji have them.
-"""
 
 
 def _encoding(start: bytes) -> str:
@@ -98,5 +89,5 @@ def json_text(document: Any, *, indent: int | None = 2) -> str:  # noqa: ANN401 
         document, ensure_ascii=False, allow_nan=False, indent=indent, separators=marks
     )
     return "\n".join(
-        UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
+        unshown().sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -180,6 +179,8 @@ class RunConfig:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidInputError(f"cannot read {path}: {reason}") from None
+        import tomllib  # its patterns take longer to compile than `--help` has time for
+
         text = decoded(content, str(path))
         if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
             # Python's parser takes minutes for a name of 64 kB that is all dots.
@@ -240,6 +241,8 @@ def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)
 
 def _told(config: RunConfig) -> dict[str, Any]:
     """Return the settings as a run's folder tells them, the method's options among them."""
+    import tomllib
+
     values = tomllib.loads(config.toml())
     options = values.pop("options")
     return values | {f"option {key}": value for key, value in options.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions.errors import InfeasibleError, NoSolutionError
+from coalitions.errors import InfeasibleError, MissingDependencyError, NoSolutionError
+from coalitions.extras import install_command
 from coalitions.game import FloatVector
 from solvers.ilp.attended import run_program
 from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
@@ -28,18 +31,23 @@ class Cbc(IlpSolver):
     """Branch and cut by COIN-OR's CBC [Forrest2005]_.
 
     It is asked to stop as by Ctrl-C, and then writes its best point; if it does not listen, as in
-    its first linear relaxation, it is ended.
+    its first linear relaxation, it is ended. The executable is the one that PuLP ships, else a
+    ``cbc`` on the path (Debian's coinor-cbc), else that of the package cbcbox.
     """
 
     seconds_per_row: ClassVar[float] = 1e-5
-    needs: ClassVar[tuple[str, ...]] = ("cbcbox",)
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return why there is no CBC here; nothing is imported to find out."""
+        packaged = any(importlib.util.find_spec(package) for package in ("pulp", "cbcbox"))
+        return None if packaged or shutil.which("cbc") else NOT_FOUND
 
     def maximise(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Write the model for the CBC executable, and read its bound from the log."""
-        import cbcbox
-
+        executable = _executable()
         with tempfile.TemporaryDirectory(prefix="coalitions-cbc-") as folder:
             model, solution = Path(folder) / "model.mps", Path(folder) / "solution.txt"
             with model.open("w", encoding="ascii") as file:
@@ -47,7 +55,7 @@ class Cbc(IlpSolver):
                     if number % COLUMNS_AT_ONCE == 0 and limits.expired:
                         return ProgramAnswer(None, np.inf)
                     file.write(lines)
-            command = [cbcbox.cbc_bin_path(), str(model), *_options(limits)]
+            command = [executable, str(model), *_options(limits)]
             if start is not None:
                 given = Path(folder) / "start.txt"
                 given.write_text(_point_file(start), encoding="ascii")
@@ -69,6 +77,35 @@ class Cbc(IlpSolver):
         return ProgramAnswer(point, bound + limits.gap * abs(bound))
 
 
+NOT_FOUND = f"there is no CBC here: {install_command('pulp')}"
+
+
+def _executable() -> str:
+    """Return the path of a CBC; PuLP has none for some platforms."""
+    for find in (_of_pulp, lambda: "cbc", _of_cbcbox):
+        path = shutil.which(find() or "")
+        if path:
+            return path
+    raise MissingDependencyError(f"cbc cannot run: {NOT_FOUND}")
+
+
+def _of_pulp() -> str | None:
+    try:
+        from pulp.apis import coin_api
+    except ImportError:
+        return None
+    return getattr(coin_api, "pulp_cbc_path", None)
+
+
+def _of_cbcbox() -> str | None:
+    try:
+        import cbcbox
+    except ImportError:
+        return None
+    path: str = cbcbox.cbc_bin_path()
+    return path
+
+
 ENDINGS: dict[str, Ending] = {
     "Optimal": "optimal",
     "Infeasible": "infeasible",
@@ -87,7 +124,8 @@ def _how_it_ended(solution: str) -> Ending:
 
 def _options(limits: Limits) -> list[str]:
     options: dict[str, float | str] = {
-        "threads": limits.threads or 1,
+        # 1 would be a thread that the main one waits for.
+        "threads": 0 if limits.threads in (None, 1) else limits.threads,
         "ratio": limits.gap,
         "allow": 0.0,
         # Without this CBC ignores what is less than 1e-5 better than its incumbent.
@@ -149,11 +187,16 @@ def _logged_bound(log: str) -> float:
     """Return the bound in CBC's log: its last word, or that of its first relaxation, or infinity.
 
     What CBC minimises is the negated objective, so its lower bound is ours with the sign changed.
-    It prints six digits, rounded to either side.
+    It prints six digits or three after the point, rounded to either side; old and new versions use
+    other words for the first relaxation.
     """
-    for pattern in (r"^Lower bound:\s+(\S+)", r"LP Optimal\b.*\bObj: (\S+)"):
+    for pattern in (
+        r"^Lower bound:\s+(\S+)",
+        r"LP Optimal\b.*\bObj: (\S+)",
+        r"^Continuous objective value is (\S+)",
+    ):
         match = re.search(pattern, log, re.MULTILINE)
         if match:
             bound = -float(match.group(1))
-            return bound + 1e-5 * abs(bound)
+            return bound + max(1e-5 * abs(bound), 1e-3)
     return float("inf")

@@ -1,0 +1,40 @@
+"""Pages name files and rooms that exist, and the floor plan leaves none out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = ("coalitions", "solvers", "learners", "cli")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PLACE = re.compile(rf"(?:{'|'.join(LAYERS)}|benchmarks|tests|examples)/[\w/{{,}}*.-]*\w(?:\.py)?")
+NEW = {"solvers/backends/scipy_milp.py"}  # what the README has a reader write
+
+
+def paths(place):
+    """Return what a place stands for: {a,b} are two, NAME is any."""
+    choice = re.search(r"\{(.*?)\}", place)
+    if choice:
+        return [place.replace(choice[0], each) for each in choice[1].split(",")]
+    return [place.replace("NAME", "*")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_files_that_exist(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    quoted = "\n".join(re.findall(r"`([^`\n]+)`", text))
+    named = {path for place in PLACE.findall(quoted) for path in paths(place)}
+    assert {path for path in named - NEW if not any(ROOT.glob(path))} == set()
+
+
+def test_the_floor_plan_has_every_room():
+    plan = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {
+        str(path.parent.relative_to(ROOT))
+        for layer in LAYERS
+        for path in (ROOT / layer).rglob("__init__.py")
+    }
+    assert {room for room in rooms if f"`{room}`" not in plan} == set()
