@@ -307,7 +307,8 @@ def _with_sizes(
     answer = raised.restored(found)
     if raised.joins_hopeless(found.labels):
         # Perhaps every structure of these sizes joins such a pair: then it matters how hopeless.
-        again = plain.restored(call(plain.graph, plain.limits(limits), start, sizes))
+        # It starts from what was found: if the time is over, that is the answer.
+        again = plain.restored(call(plain.graph, plain.limits(limits), found.labels, sizes))
         answer = replace(again, bound=min(again.bound, answer.bound))
     return _without_dear_pairs(problem, call, limits, sizes, answer)
 

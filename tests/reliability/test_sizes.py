@@ -232,6 +232,21 @@ def test_a_loss_that_could_be_avoided_does_not_hide_behind_its_own_size():
     assert not solution.optimal
 
 
+def test_a_second_search_starts_from_what_the_first_found():
+    # Without it, a back-end whose time is over would have no structure of these sizes at all.
+    starts = []
+
+    class Recording(BruteForce):
+        def search(self, graph, *, limits, warm_start=None, sizes=None):
+            starts.append(warm_start)
+            return super().search(graph, limits=limits, sizes=sizes)
+
+    weights = {(0, 1): -1e9, (0, 2): -1.0, (1, 2): -1.0}
+    assert solve(single(weights).graph, Recording(), n_groups=1).value == -1000000002.0
+    assert starts[0] is None
+    assert starts[1].tolist() == [0, 0, 0]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seeds", parts(3400, 340), ids=named)
