@@ -117,6 +117,8 @@ def solve(
         gains = min(gains, positive_weight(problem.graph))
     call = partial(_called, name, method)
     with heeding_ctrl_c(limits):
+        if time_limit is not None and sizes is None and problem.graph.n_players > TINY:
+            start = _first(problem.graph, method, limits, start)
         if sizes is not None:
             answer = _with_sizes(problem, call, limits, start, sizes)
         elif method.exact:
@@ -127,7 +129,7 @@ def solve(
     structure = CoalitionStructure.from_labels(problem.expand(answer.labels))
     value = graph.value(structure)
     # What players that must be together are worth is no gain, so it is left out where it counts.
-    missing = Fraction(answer.bound) - _gained(graph, problem, structure, gains)
+    missing = Fraction(answer.bound) - _gained(graph, problem, structure, value, gains)
     if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(gains):
         raise NoSolutionError(
             f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
@@ -258,6 +260,18 @@ def _shown(thing: object) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
+def _first(
+    graph: SynergyGraph, method: Solver, limits: Limits, start: IntVector | None
+) -> IntVector | None:
+    """Return greedy's structure: in a limited time nobody is to do worse, so all begin with it."""
+    from solvers.heuristics.greedy import Greedy, united
+
+    if isinstance(method, Greedy) or not (graph.edges.weight > 0).any():
+        return start
+    ready = conditioned(graph)
+    return ready.parted(united(ready.graph, limits, start))
+
+
 def _in_one_piece(
     graph: SynergyGraph, call: Callable[..., Answer], limits: Limits, start: IntVector | None
 ) -> Answer:
@@ -321,12 +335,18 @@ def _by_components(
 
 
 def _gained(
-    graph: SynergyGraph, problem: Contraction, structure: CoalitionStructure, gains: float
+    graph: SynergyGraph,
+    problem: Contraction,
+    structure: CoalitionStructure,
+    value: float,
+    gains: float,
 ) -> Fraction:
     """Return what a structure is worth beyond what players that must be together are worth.
 
     A sum near what can be gained at all is precise enough as a float.
     """
+    if problem.graph.n_players == graph.n_players and abs(value) <= gains:
+        return Fraction(value)
     labels, (i, j, weight) = structure.labels, graph.edges
     counted = weight[(labels[i] == labels[j]) & (problem.group[i] != problem.group[j])]
     total = weight_sum(counted)

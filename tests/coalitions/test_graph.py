@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions.graph import weight_sum
 from tests.strategies import label_vectors, synergy_graphs
 
 THREE = [[0.0, 2.0, -1.0], [2.0, 0.0, 0.5], [-1.0, 0.5, 0.0]]
@@ -179,3 +182,11 @@ def test_a_subgraph_keeps_synergies_and_names(data):
         part = whole.subgraph(players)
         assert np.array_equal(part.matrix, graph.matrix[np.ix_(players, players)])
         assert part.labels == tuple(graph.labels[p] for p in players)
+
+
+@pytest.mark.parametrize("spread", [0, 30, 1000])
+def test_the_sum_of_many_weights_is_rounded_once(rng, spread):
+    weights = rng.normal(0, 1, 50_000) * np.exp2(rng.uniform(-spread, 0, 50_000))
+    weights = np.concatenate((weights, -weights[:20_000], [5e-324, 1e30, -1e30]))
+    assert weight_sum(weights) == math.fsum(weights.tolist())
+    assert weight_sum(weights * 1e276) == math.fsum((weights * 1e276).tolist())
