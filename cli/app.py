@@ -6,10 +6,12 @@ sentence; 130 interrupted.
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import os
 import pkgutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -75,6 +77,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):  # a locale without UTF-8 must not end in a traceback
             stream.reconfigure(errors="replace")
     warnings.showwarning = _own_words(warnings.showwarning)
+    sys.unraisablehook = _heard_again(sys.unraisablehook)
     odd = next((typed for typed in sys.argv[1:] if _unreadable(typed)), None)
     if odd is not None:
         sys.exit(_complain(f"the argument {odd[:60]!r} is not text that a system can take", 2))
@@ -82,8 +85,29 @@ def main() -> None:
         # A .numba_config.yaml in the working folder must not say where compiled code comes from;
         # an empty value is numba's default, and what the user has set stays.
         os.environ.setdefault(name, "")
-    _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
-    sys.exit(_exit_code())
+    try:
+        _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
+        code = _exit_code()
+    except KeyboardInterrupt:  # while modules are loaded
+        code = _complain("interrupted", 130)
+    sys.exit(code)
+
+
+def _heard_again(shown: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Return how to treat an error that nobody can catch: Ctrl-C comes again, a moment later.
+
+    While kernels are compiled or loaded, C code calls Python and ignores what it raises.
+    """
+
+    def hook(unraisable: Any) -> None:  # noqa: ANN401 (the interpreter's own type)
+        if unraisable.exc_type is KeyboardInterrupt:
+            again = threading.Timer(0.05, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+        else:
+            shown(unraisable)
+
+    return hook
 
 
 def _unreadable(typed: str) -> bool:

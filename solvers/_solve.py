@@ -132,6 +132,8 @@ def solve(
         gains = min(gains, positive_weight(problem.graph))
     call = partial(_called, name, method)
     with heeding_ctrl_c(limits):
+        if time_limit is not None and sizes is None and problem.graph.n_players > TINY:
+            start = _first(problem.graph, method, limits, start)
         if sizes is not None:
             answer = _with_sizes(problem, call, limits, start, sizes)
         elif method.exact:
@@ -144,7 +146,7 @@ def solve(
     lost = 0.0 if sizes is None else losses(problem.graph, answer.labels)
     stake = at_stake(gains, lost)
     # What players that must be together are worth is no gain, so it is left out where it counts.
-    missing = Fraction(answer.bound) - _gained(graph, problem, structure, stake)
+    missing = Fraction(answer.bound) - _gained(graph, problem, structure, value, stake)
     if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(stake):
         raise NoSolutionError(
             f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
@@ -282,6 +284,18 @@ def _shown(thing: object) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
+def _first(
+    graph: SynergyGraph, method: Solver, limits: Limits, start: IntVector | None
+) -> IntVector | None:
+    """Return greedy's structure: in a limited time nobody is to do worse, so all begin with it."""
+    from solvers.heuristics.greedy import Greedy, united
+
+    if isinstance(method, Greedy) or not (graph.edges.weight > 0).any():
+        return start
+    ready = conditioned(graph)
+    return ready.parted(united(ready.graph, limits, start))
+
+
 def _in_one_piece(
     graph: SynergyGraph, call: Callable[..., Answer], limits: Limits, start: IntVector | None
 ) -> Answer:
@@ -393,12 +407,18 @@ def _proven_later(
 
 
 def _gained(
-    graph: SynergyGraph, problem: Contraction, structure: CoalitionStructure, stake: float
+    graph: SynergyGraph,
+    problem: Contraction,
+    structure: CoalitionStructure,
+    value: float,
+    stake: float,
 ) -> Fraction:
     """Return what a structure is worth beyond what players that must be together are worth.
 
     A sum no larger than what is at stake is precise enough as a float.
     """
+    if problem.graph.n_players == graph.n_players and abs(value) <= stake:
+        return Fraction(value)
     labels, (i, j, weight) = structure.labels, graph.edges
     counted = weight[(labels[i] == labels[j]) & (problem.group[i] != problem.group[j])]
     total = weight_sum(counted)

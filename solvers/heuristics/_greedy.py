@@ -12,35 +12,46 @@ from coalitions.game import FloatMatrix, FloatVector, IntVector
 
 
 @njit(cache=True)
-def unite_on_matrix(between: FloatMatrix, partner: IntVector, labels: IntVector, steps: int) -> int:
+def unite_on_matrix(
+    between: FloatMatrix, highest: FloatVector, partner: IntVector, labels: IntVector, steps: int
+) -> int:
     """Make at most `steps` unions on the matrix of synergies between blocks; return their number.
 
     All arrays are changed in place. The row of a block in `between` stays where its label is, with
-    −inf on the diagonal; the row of a block that is gone is all −inf. `partner` names the column of
-    the maximum of each row.
+    −inf on the diagonal; a block that is gone is −inf in `highest` and in everybody's row. Nothing
+    in row c is above `highest[c]`. `partner` names the column that it stands in, or is −1 if that
+    one has changed: then the row is looked through when its turn comes, and for most rows it never
+    does.
     """
     n = len(between)
     for step in range(steps):
-        a = 0
-        for c in range(n):
-            if between[c, partner[c]] > between[a, partner[a]]:
-                a = c
-        b = partner[a]
-        if not between[a, b] > 0.0:
+        a = np.argmax(highest)
+        while partner[a] < 0 and highest[a] > 0.0:
+            partner[a] = np.argmax(between[a])
+            highest[a] = between[a, partner[a]]
+            a = np.argmax(highest)
+        if not highest[a] > 0.0:
             return step
+        b = partner[a]
+        highest[b] = -np.inf
+        united, gone = between[a], between[b]
         for c in range(n):
-            between[a, c] += between[b, c]
+            united[c] += gone[c]
         for c in range(n):
-            between[c, a] = between[a, c]
-            between[b, c] = between[c, b] = -np.inf
-        for i in range(n):
+            if highest[c] == -np.inf:
+                continue
+            between[c, b] = -np.inf
+            between[c, a] = united[c]
+            if united[c] > highest[c]:
+                highest[c] = united[c]
+                partner[c] = a
+            elif partner[c] == a or partner[c] == b:
+                partner[c] = -1
+        partner[a] = np.argmax(united)
+        highest[a] = united[partner[a]]
+        for i in range(len(labels)):
             if labels[i] == b:
                 labels[i] = a
-        for c in range(n):
-            if c in (a, b) or partner[c] in (a, b):
-                partner[c] = np.argmax(between[c])
-            elif between[c, a] > between[c, partner[c]]:
-                partner[c] = a
     return steps
 
 

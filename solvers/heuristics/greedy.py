@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,16 @@ import numpy as np
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+
+MATRIX_SHARE = 0.02
+"""With fewer of the pairs than this, unions by edges beat those on a matrix."""
+
+GRACE = 0.5
+"""Seconds of CPU time that unions may take in any case: at n = 5000 all of them take half of it,
+and a descent from players who are alone, the only other way to an answer, takes all of it."""
+
+SECONDS_PER_EDGE = 3.2e-6
+"""What all unions by edges take, per edge, which nobody can stop; measured on a million of them."""
 
 
 @SOLVERS.register("greedy")
@@ -33,13 +44,27 @@ class Greedy(Solver):
     ) -> Answer:
         """Return the structure and the cycle-packing bound."""
         from solvers.local_search.bounds import cycle_packing_bound
-        from solvers.local_search.slices import fits_table
-        from solvers.preparation.components import numbered
 
-        start = np.arange(graph.n_players) if warm_start is None else numbered(warm_start)
-        unite = _on_matrix if fits_table(graph) else _on_edges
-        labels = unite(graph, start, limits)
+        labels = united(graph, limits, warm_start)
         return Answer(labels, cycle_packing_bound(graph, limits=limits))
+
+
+def united(graph: SynergyGraph, limits: Limits, start: IntVector | None = None) -> IntVector:
+    """Return the labels that greedy answers with; everybody alone, or `start`, is the beginning."""
+    from solvers.preparation.components import numbered
+
+    labels = np.arange(graph.n_players) if start is None else numbered(start)
+    unite = _on_matrix if _has_many_edges(graph) else _on_edges
+    return unite(graph, labels, limits)
+
+
+def _has_many_edges(graph: SynergyGraph) -> bool:
+    """Tell whether unions are faster on a matrix: at n = 5000 from 2 % of the pairs on."""
+    from solvers.local_search.slices import ALWAYS_DENSE, DENSE_PLAYERS
+
+    n = graph.n_players
+    enough = len(graph.edges.weight) >= MATRIX_SHARE * n * (n - 1) / 2
+    return n <= ALWAYS_DENSE or (n <= DENSE_PLAYERS and enough)
 
 
 def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
@@ -59,10 +84,14 @@ def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVect
     np.fill_diagonal(between, -np.inf)
     labels = start.copy()
     partner = between.argmax(axis=1)
+    highest = between[np.arange(n), partner]
     # A union looks at all pairs at worst: less than a tenth of a second between two glances.
     steps = 1 + 20_000_000 // (n * n)
-    while not limits.expired:
-        if _greedy.unite_on_matrix(between, partner, labels, steps) < steps:
+    began = time.thread_time()
+    while not limits.expired or (
+        time.thread_time() - began < GRACE and not limits.interrupted.is_set()
+    ):
+        if _greedy.unite_on_matrix(between, highest, partner, labels, steps) < steps:
             break
     table = _dense.tabulate(weights, labels)
     _dense.relocate(table, _dense.rounding_threshold(weights), random_state(0))
@@ -76,10 +105,11 @@ def _on_edges(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVecto
     from solvers.local_search.random_state import random_state
 
     rows = _sparse.rows_of(graph.n_players, *graph.edges)
-    if limits.expired:
-        return start
-    between = _sparse.edges_of(_sparse.contracted(rows, start))
-    labels: IntVector = _greedy.unite_on_edges(int(start.max()) + 1, *between)[start]
+    labels = start.copy()
+    seconds = 0.0 if limits.interrupted.is_set() else max(GRACE, limits.seconds_left)
+    if seconds > SECONDS_PER_EDGE * len(graph.edges.weight):
+        between = _sparse.edges_of(_sparse.contracted(rows, start))
+        labels = _greedy.unite_on_edges(int(start.max()) + 1, *between)[start]
     threshold = _sparse.rounding_threshold(rows)
     _sparse.relocate(rows, labels, threshold, np.iinfo(np.int64).max, random_state(0))
     return labels

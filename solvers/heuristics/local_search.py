@@ -57,9 +57,11 @@ class LocalSearch(Solver):
         from solvers.preparation.components import numbered
 
         n = graph.n_players
-        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
         start = None if warm_start is None else numbered(warm_start)
         first = np.arange(n) if start is None else start
+        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
+        if limits.expired and start is not None:
+            return Answer(start, bound, {"slices": 0})
         # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere;
         # so players who must not be together are not, even if there was no time.
         state = random_state(limits.seed, 1)

@@ -23,7 +23,7 @@ from solvers.ilp.program import (
 from solvers.solver import Answer, Limits, Sizes, Solver
 
 SHARE_TO_BUILD = 0.5
-"""Part of the time that is left for the heuristic, and then for the program to be built."""
+"""Part of the time that is left for the first bound, and then for the program to be built."""
 
 
 Ending = Literal["optimal", "infeasible", "stopped", "nothing"]
@@ -147,16 +147,20 @@ def _known(
 
     Sizes leave the bound valid, but not the greedy structure.
     """
-    from solvers.heuristics.greedy import Greedy
+    from solvers.heuristics.greedy import united
+    from solvers.local_search.bounds import cycle_packing_bound
 
-    first = Greedy().search(graph, limits=limits.part(SHARE_TO_BUILD))
+    labels: IntVector | None
     if sizes is not None:
         met = warm_start is not None and meets(warm_start, sizes)
-        return _Known(warm_start if met else None, first.bound)
-    labels = first.labels
-    if warm_start is not None and _worth(graph, warm_start) > _worth(graph, labels):
-        labels = warm_start
-    return _Known(labels, first.bound)
+        labels = warm_start if met else None
+    elif warm_start is not None and limits.deadline is not None:
+        labels = warm_start  # the front door began with greedy
+    else:
+        labels = united(graph, limits)
+        if warm_start is not None and _worth(graph, warm_start) > _worth(graph, labels):
+            labels = warm_start
+    return _Known(labels, cycle_packing_bound(graph, limits=limits.part(SHARE_TO_BUILD)))
 
 
 def _worth(graph: SynergyGraph, labels: IntVector) -> float:

@@ -136,7 +136,8 @@ def estimated_rows(graph: SynergyGraph, formulation: Formulation) -> int:
     if formulation == "full":
         return n * (n - 1) * (n - 2) // 2
     i, j, weight = graph.edges
-    degree = np.bincount(np.concatenate((i[weight > 0], j[weight > 0])), minlength=n)
+    liked = (weight > 0).astype(np.float64)
+    degree = (np.bincount(i, liked, n) + np.bincount(j, liked, n)).astype(np.int64)
     # Centre j has C(n-1, 2) pairs of others, less those in which it likes neither of the two.
     indifferent = n - 1 - degree
     return int(((n - 1) * (n - 2) // 2 - indifferent * (indifferent - 1) // 2).sum())

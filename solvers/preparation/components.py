@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coalitions.game import IntVector
+from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.solver import Answer, Limits, Progress
@@ -46,7 +46,10 @@ class Piece:
 def positive_components(graph: SynergyGraph) -> list[Piece]:
     """Return the components of the positive edges that have two players or more."""
     i, j, weight = graph.edges
-    part = components(graph.n_players, i[weight > 0], j[weight > 0])
+    if graph.is_sparse:
+        part = components(graph.n_players, i[weight > 0], j[weight > 0])
+    else:
+        part = _components_of(graph.matrix)
     players_by_part = np.argsort(part, kind="stable")
     counts = np.bincount(part)
     if len(counts) == 1 < graph.n_players:
@@ -74,6 +77,28 @@ def positive_components(graph: SynergyGraph) -> list[Piece]:
         )
         pieces.append(Piece(players, piece))
     return pieces
+
+
+def _components_of(matrix: FloatMatrix) -> IntVector:
+    """Return the number of each player's component of positive entries, by first members.
+
+    Each row is looked at once, and none any more when everybody is known: in a graph of millions of
+    edges that is after the first few.
+    """
+    part = np.full(len(matrix), -1, np.int64)
+    left, number = len(matrix), 0
+    while left:
+        first = int(np.argmax(part < 0))
+        part[first] = number
+        left -= 1
+        waiting = [first]
+        while waiting and left:
+            new = np.flatnonzero((matrix[waiting.pop()] > 0.0) & (part < 0))
+            part[new] = number
+            left -= len(new)
+            waiting += new.tolist()
+        number += 1
+    return part
 
 
 def settled(graph: SynergyGraph) -> Answer | None:

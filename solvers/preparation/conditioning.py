@@ -111,13 +111,16 @@ def conditioned(graph: SynergyGraph) -> Conditioned:
     gains = np.zeros(graph.n_players)
     if not len(suspects):
         return _conditioned(graph, exponent, weight, suspects, gains)
-    positive = np.flatnonzero(weight > 0)
+    positive = np.maximum(weight, 0.0)
     for end in (i, j):
-        gains += np.bincount(end[positive], weight[positive], minlength=graph.n_players)
+        gains += np.bincount(end, positive, minlength=graph.n_players)
     # Sums of floats may be off by a rounding, which is far below the largest weight.
     floor = -(np.minimum(gains[i[suspects]], gains[j[suspects]]) + largest)
-    others = np.delete(weight, suspects[weight[suspects] < floor])
-    floor = _as_decimals(floor, others)
+    below = weight[suspects] < floor
+    suspects, floor = suspects[below], floor[below]
+    if not len(suspects):
+        return _conditioned(graph, exponent, weight, suspects, gains)
+    floor = _as_decimals(floor, np.delete(weight, suspects))
     below = weight[suspects] < floor
     hopeless = suspects[below]
     weight = weight.copy()

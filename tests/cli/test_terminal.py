@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -78,6 +79,36 @@ def test_ctrl_c_while_solving_gives_the_best_so_far(large_graph):
     assert "Traceback" not in err
     assert process.returncode == 130, err
     assert '"optimal": false' in out or "interrupted" in err
+
+
+def test_ctrl_c_that_compiled_code_ignores_is_heard_a_moment_later():
+    script = (
+        "import ctypes, sys, time, cli.app\n"
+        "@ctypes.CFUNCTYPE(None)\n"
+        "def callback(): raise KeyboardInterrupt\n"
+        "def app(**_):\n"
+        "    callback()\n"
+        "    while True: time.sleep(0.01)\n"
+        "cli.app._add_commands, cli.app.app = lambda typed: None, app\n"
+        "cli.app.main()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=50
+    )
+    assert result.returncode == 130
+    assert result.stderr.splitlines() == ["coalitions: interrupted"]
+
+
+def test_ctrl_c_while_modules_are_loaded_is_one_sentence():
+    script = (
+        "import cli.app\n"
+        "def load(typed): raise KeyboardInterrupt\n"
+        "cli.app._add_commands = load\n"
+        "cli.app.main()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode == 130
+    assert result.stderr.splitlines() == ["coalitions: interrupted"]
 
 
 def test_messages_do_not_mix_with_json():

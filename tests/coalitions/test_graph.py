@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions.graph import weight_sum
 from tests.strategies import label_vectors, synergy_graphs
 
 THREE = [[0.0, 2.0, -1.0], [2.0, 0.0, 0.5], [-1.0, 0.5, 0.0]]
@@ -195,3 +198,11 @@ def test_what_coalitions_are_worth_adds_up_to_the_value(data):
 def test_what_coalitions_are_worth_needs_the_same_players():
     with pytest.raises(InvalidInputError, match="the structure has 3 players, the graph 2"):
         SynergyGraph([[0, 1], [1, 0]]).inside(CoalitionStructure.grand(3))
+
+
+@pytest.mark.parametrize("spread", [0, 30, 1000])
+def test_the_sum_of_many_weights_is_rounded_once(rng, spread):
+    weights = rng.normal(0, 1, 50_000) * np.exp2(rng.uniform(-spread, 0, 50_000))
+    weights = np.concatenate((weights, -weights[:20_000], [5e-324, 1e30, -1e30]))
+    assert weight_sum(weights) == math.fsum(weights.tolist())
+    assert weight_sum(weights * 1e276) == math.fsum((weights * 1e276).tolist())

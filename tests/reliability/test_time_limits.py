@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
 from solvers import available, solve
+from solvers.preparation.components import positive_components
 
 BACKENDS = [name for name in ("cbc", "cp-sat", "highs") if available()[name] is True]
 OURS = ["greedy", "local-search", "branch-and-cut", "auto"]
@@ -59,15 +61,39 @@ def _compiled():
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
-@pytest.mark.parametrize("n", [40, 100, 150])
+@pytest.mark.parametrize("n", [40, 120])
 def test_a_back_end_keeps_its_time_limit_and_is_no_worse_than_greedy(solver, n):
     graph = dense(n)
-    began = time.monotonic()
-    solution = solve(graph, solver, time_limit=1)
-    # 1 + 1 s on a machine of our own, doubled for one that is shared; it was 4 to 68 s.
-    assert time.monotonic() - began < 4
+    began, before = time.monotonic(), spent()
+    solution = solve(graph, solver, time_limit=0.5)
+    # On a machine that others use as well, only the CPU time is ours. It was 4 to 68 s.
+    assert min(time.monotonic() - began, spent() - before) <= 1.5
     assert solve(graph, "greedy").value <= solution.value <= solution.bound
     assert solution.bound <= graph.positive_weight
+
+
+@pytest.mark.parametrize("solver", [*OURS, *BACKENDS])
+@pytest.mark.parametrize("make", [dense, sparse], ids=lambda make: make.__name__)
+def test_no_solver_is_worse_than_greedy_when_there_is_no_time_at_all(solver, make):
+    graph = make(600)
+    solution = solve(graph, solver, time_limit=0.001)
+    assert solution.value >= solve(graph, "greedy", time_limit=0.001).value * (1 - 1e-12)
+
+
+def test_greedy_unites_3000_players_in_less_than_two_seconds():
+    graph, before = dense(3000), time.process_time()
+    solution = solve(graph, "greedy", time_limit=2)
+    assert time.process_time() - before < 2, "it was 5 s for the unions alone"
+    assert solution.value > 72_000, "it was 70 671 when time was up"
+
+
+def test_components_are_those_of_the_positive_edges_however_a_graph_is_stored(rng):
+    for n in (1, 2, 9, 30):
+        upper = np.triu(np.where(rng.random((n, n)) < 1.0 / n, 1.0, -1.0), 1)
+        graph = SynergyGraph(upper + upper.T)
+        same = SynergyGraph.from_edges(n, *graph.edges)
+        one, other = positive_components(graph), positive_components(same)
+        assert [p.players.tolist() for p in one] == [p.players.tolist() for p in other]
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
@@ -96,36 +122,76 @@ def test_a_warm_start_of_the_sizes_asked_for_is_kept(solver):
     assert graph.value(halves) <= solution.value <= solution.bound
 
 
-def interrupted(path, solver: str, after: float) -> tuple[int, float, str]:
-    """Send Ctrl-C's signal to `coalitions solve`; return its exit code, its delay, its output."""
-    starter = "import sys; from cli.app import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", starter, "solve", str(path), "--solver", solver],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+STARTER = """
+import sys
+import cli.games.solve
+from cli.app import main
+from solvers import solve
+solve([[0, 1, -1], [1, 0, -1], [-1, -1, 0]], sys.argv[-1])
+print("ready", flush=True)
+main()
+"""
+
+
+def interrupted(path, solvers: list[str], after: float) -> list[tuple[int, float, str]]:
+    """Send Ctrl-C's signal to `coalitions solve`, all at once; return exit code, delay, output."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTER, "solve", str(path), "--solver", solver],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for solver in solvers
+    ]
     try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
         time.sleep(after)
         sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        output = process.communicate(timeout=15)[0]
-        return process.returncode, time.monotonic() - sent, output
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        outputs = []
+        for process in processes:
+            output = process.communicate(timeout=30)[0]
+            outputs.append((process.returncode, time.monotonic() - sent, output))
+        return outputs
     finally:
-        process.kill()
+        for process in processes:
+            process.kill()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("solver", [*BACKENDS, "branch-and-cut"])
-@pytest.mark.parametrize("n", [60, 100])
-def test_ctrl_c_ends_a_solver_with_the_best_so_far(tmp_path, solver, n):
-    path = tmp_path / "graph.npy"
-    dense(n).write(path)
-    code, delay, output = interrupted(path, solver, 5.0)
-    assert code == 130, output
-    assert "synergy inside" in output
-    assert "not proven" in output
-    assert delay < 5, "it was for ever with HiGHS"
+def test_ctrl_c_ends_a_solver_with_the_best_so_far(tmp_path):
+    path, solvers = tmp_path / "graph.npy", [*BACKENDS, "branch-and-cut"]
+    dense(100).write(path)
+    for solver, (code, delay, output) in zip(solvers, interrupted(path, solvers, 3.0), strict=True):
+        assert code == 130, (solver, output)
+        assert "synergy inside" in output, solver
+        assert "not proven" in output, solver
+        assert delay < 10, f"{solver}: it was for ever with HiGHS"
+
+
+@pytest.mark.skipif("highs" not in BACKENDS, reason="HiGHS is not installed")
+def test_a_back_end_in_its_own_process_imports_nothing_from_the_working_folder(tmp_path):
+    (tmp_path / "encodings").mkdir()
+    for name in ("encodings/__init__", "highspy", "numpy", "pickle", "solvers", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    script = (
+        "import sys; sys.path[:0] = sys.argv[1:]; import tests.reliability.test_time_limits as t;"
+        "print(t.solve(t.dense(60), 'highs', time_limit=4).stats)"
+    )
+    root = str(Path(__file__).parents[2])
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", script, root],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert "'nodes'" in result.stdout, "HiGHS did answer: " + result.stdout + result.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.slow
@@ -133,14 +199,13 @@ def test_ctrl_c_ends_a_solver_with_the_best_so_far(tmp_path, solver, n):
 @pytest.mark.parametrize("make", [dense, planted, sparse], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("n", [200, 1000, 3000, 5000])
 def test_every_solver_keeps_its_time_limit_up_to_5000_players(make, n, capsys):
-    graph = make(n)
-    floor = solve(graph, "greedy", time_limit=2).value
+    limit = 2.0
     table = []
     for solver in [*OURS, *BACKENDS]:
+        graph = make(n)  # afresh: what a graph remembers is not for the next solver
         began, before = time.monotonic(), spent()
-        solution = solve(graph, solver, time_limit=2)
-        wall, cpu = time.monotonic() - began, spent() - before
-        table.append((solver, wall, cpu, solution))
+        solution = solve(graph, solver, time_limit=limit)
+        table.append((solver, time.monotonic() - began, spent() - before, solution))
     with capsys.disabled():
         for solver, wall, cpu, solution in table:
             print(  # noqa: T201 (the table is what the slow part is for)
@@ -149,8 +214,21 @@ def test_every_solver_keeps_its_time_limit_up_to_5000_players(make, n, capsys):
                 f" load {os.getloadavg()[0]:.1f}",
                 end="",
             )
+    greedy = table[0][-1].value
     for solver, wall, cpu, solution in table:
         # On a machine that others use as well, only the CPU time is ours.
-        assert min(wall, cpu) <= 3.0, solver
-        assert solution.value >= 0.98 * floor, solver
+        assert min(wall, cpu) <= limit + max(1.0, 0.1 * limit), solver
+        assert solution.value >= greedy * (1 - 1e-12), solver
         assert solution.bound >= solution.value, solver
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("solver", [*OURS, *BACKENDS])
+def test_ctrl_c_is_heard_at_5000_players(tmp_path, solver):
+    dense(5000).write(tmp_path / "graph.npy")
+    ((code, delay, output),) = interrupted(tmp_path / "graph.npy", [solver], 2.0)
+    assert code in (0, 130), output  # greedy may have ended
+    assert "Traceback" not in output
+    assert delay < 10, output
