@@ -229,6 +229,7 @@ def test_every_solver_keeps_its_time_limit_up_to_5000_players(make, n, capsys):
 def test_ctrl_c_is_heard_at_5000_players(tmp_path, solver):
     dense(5000).write(tmp_path / "graph.npy")
     ((code, delay, output),) = interrupted(tmp_path / "graph.npy", [solver], 2.0)
-    assert code in (0, 130), output  # greedy may have ended
+    # Greedy may have ended, and a model of this size is refused where there is no time limit.
+    assert code in (0, 130) or (code == 2 and "rows" in output), output
     assert "Traceback" not in output
     assert delay < 10, output
