@@ -86,10 +86,13 @@ def decimals_of(weights: FloatVector) -> int | None:
     """
     with np.errstate(over="ignore"):
         total = float(np.abs(weights).sum())  # a rounding off is far within what is left
+    first = float(weights[0]) if len(weights) else 0.0
     for decimals in range(MAX_DECIMALS + 1):
         scale = 10.0**decimals
         if total * scale >= 2.0**EXACT_BITS:
             return None
+        if round(first * scale) / scale != first:  # one number tells most odd floats at once
+            continue
         # Division rounds correctly, so equality says: these floats are those decimals.
         if all(
             np.array_equal(np.rint(some * scale) / scale, some)
