@@ -154,7 +154,10 @@ def checked(seeds, solvers, record_property) -> None:
             wrong = failures(subject, solver)
             counts.setdefault(solver, Counter()).update(solves=1, failures=bool(wrong))
             found += wrong
-    record_property("counts: sizes against the exact optimum", counts)
+    record_property(
+        "counts: sizes against the exact optimum",
+        {solver: dict(count) for solver, count in counts.items()},
+    )
     shown = "\n".join(found[:20])
     assert not found, f"{len(found)} failures, of which:\n{shown}"
 
