@@ -7,7 +7,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test coverage soak bench dist check install format clean
+.PHONY: demo test soak bench dist check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them.
 install: $(STAMP)
@@ -31,10 +31,6 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto
-
-# The same tests, and which lines they never reach.
-coverage: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term
 
 # Counts are printed at the end. COALITIONS_SOAK=0.1 makes a tenth of it; -k 0-500 picks a part.

@@ -32,8 +32,8 @@ MOST_UNPACKING = 100
 
 _CHUNK = 1 << 20
 
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-"""Python unpacks the last two 4 kB at a time, which become 90 MB at most."""
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
+"""Python unpacks the last 4 kB at a time, which become 30 MB at most; of bzip2, gigabytes."""
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -182,7 +182,7 @@ class ArrayArchive:
         info = self._members[name]
         if info.compress_type not in _PACKINGS:
             raise InvalidInputError(
-                f"{self._called(name)}: is packed as Python cannot unpack; save it with NumPy"
+                f"{self._called(name)}: is packed as NumPy does not pack; save it with NumPy"
             )
         with _damage(self._where, name), self._archive.open(info) as member:
             yield member, info.file_size

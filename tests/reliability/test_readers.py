@@ -147,7 +147,7 @@ def lying_npz() -> bytes:
 def packed_npz() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr("S.npy", npy_header((6000, 6000)) + bytes(8 * 6000 * 6000))
+        archive.writestr("S.npy", npy_header((2, 2)) + b"\0" * 32)
     return buffer.getvalue()
 
 
@@ -163,7 +163,7 @@ BAD = {
     "an archive cut short": ("npz", npz(S=np.zeros((3, 3)))[:-30], "is damaged"),
     "an array that says it is larger": ("npz", lying_npz(), "is cut short"),
     "a header that says it is larger": ("npy", npy_header((8000, 8000)), "is cut short"),
-    "an archive packed by bzip2": ("npz", packed_npz(), "100 times its size"),
+    "an archive packed by bzip2": ("npz", packed_npz(), "as NumPy does not pack"),
     "a matrix that is too large": ("npy", npy_header((20000, 20000)), r"as \.edges, as \.npz"),
     "a bomb of small numbers": (
         "npz",
