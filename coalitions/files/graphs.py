@@ -233,7 +233,8 @@ def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyG
                 n_players = _check_matrix(archive.header(key))
                 labels = _stored_labels(archive, n_players)
                 return SynergyGraph(archive.load(key, widened=8)[0], labels, symmetrise=symmetrise)
-    there = ", ".join(name[:40] for name in archive.names[:10]) or "none"
+    # A name may hold line ends, and a message is one line.
+    there = ", ".join(" ".join(name[:40].split()) for name in archive.names[:10]) or "none"
     raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
 
 
