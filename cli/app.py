@@ -7,6 +7,7 @@ sentence; 130 interrupted.
 from __future__ import annotations
 
 import _thread
+import errno
 import importlib
 import os
 import pkgutil
@@ -150,6 +151,9 @@ def _exit_code() -> int:
         if hasattr(error, "format_message"):  # the parser's own complaints
             return _complain(error.format_message(), 2)
         if isinstance(error, OSError):
+            if error.errno == errno.ENAMETOOLONG:
+                name = str(error.filename)
+                return _complain(f"the file name {name[:40]}… is too long; give a shorter one", 2)
             told = storage_error(error, error.filename or "the output")
             if told is not None:
                 return _complain(told, 1)

@@ -36,6 +36,17 @@ def test_every_command_has_help_with_an_example(command):
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["report", "x" * 5000], ["solve", EXAMPLE, "--output", "x" * 5000]],
+)
+def test_a_file_name_that_is_too_long_is_said_in_a_sentence(command, tmp_path):
+    done = coalitions(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is too long; give a shorter one" in done.stderr
+    assert len(done.stderr) < 200
+
+
 def test_a_pipe_that_is_closed_early_is_no_error(large_graph):
     script = f"{COMMAND} solve {EXAMPLE} --solver greedy --json | head -c 1"
     result = subprocess.run(
