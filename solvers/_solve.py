@@ -28,10 +28,12 @@ from solvers.optimality import (
 )
 from solvers.preparation.components import Piece, Tally, numbered, positive_components, settled
 from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
-from solvers.preparation.demands import Contraction, Pairs, checked_sizes, contract
+from solvers.preparation.demands import Contraction, Pairs, contract
+from solvers.preparation.sizes import Count, Roles, Weights, checked_sizes
 from solvers.proofs.certificate import Certificate, Part
+from solvers.sizes import Sizes
 from solvers.solution import Solution
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, heeding_ctrl_c
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,9 +56,12 @@ def solve(
     threads: int | None = None,
     must_link: Pairs = (),
     cannot_link: Pairs = (),
-    n_groups: int | None = None,
+    n_groups: Count | None = None,
     min_size: int | None = None,
     max_size: int | None = None,
+    weights: Weights | None = None,
+    max_weight: float | None = None,
+    at_least_one_of: Roles = (),
     certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
@@ -82,8 +87,13 @@ def solve(
     must_link, cannot_link
         Pairs of players that must, or must not, be in one coalition.
     n_groups, min_size, max_size
-        Number of coalitions, and how many players each may have. Only ``brute-force`` and the
-        integer-programming back-ends on the full formulation can honour them.
+        Number of coalitions (or the least and the largest number), and how many players each may
+        have. Only ``brute-force`` and the integer-programming back-ends on the full formulation
+        can honour these and the demands below.
+    weights, max_weight
+        The load of each player (a number for each, or by name), and what a coalition can bear.
+    at_least_one_of
+        Sets of players, by number or name: every coalition has a member of each.
     certificate
         Leave nothing unproven on the way, so that `Solution.certificate` is at hand. Without it, a
         certificate may take another, longer search when it is asked for. A solver that gives none
@@ -116,7 +126,16 @@ def solve(
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 
     problem = contract(graph, must_link, cannot_link)
-    sizes = checked_sizes(problem, n_groups, min_size, max_size)
+    sizes = checked_sizes(
+        problem,
+        graph.labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
     if certificate:
         _check_certifies(name, method, automatic=solver == "auto", sized=sizes is not None)

@@ -23,6 +23,7 @@ from coalitions.registry import Registry
 
 if TYPE_CHECKING:
     from solvers.proofs.certificate import Certificate
+    from solvers.sizes import Sizes
 
 
 @dataclass(frozen=True)
@@ -111,22 +112,6 @@ def heeding_ctrl_c(limits: Limits) -> Iterator[None]:
 def is_ctrl_c(error: BaseException) -> bool:
     """Tell whether somebody pressed Ctrl-C; in a compiled function it becomes a SystemError."""
     return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Demands on the number and the sizes of coalitions.
-
-    `weights` counts the players that stand behind each node: players that must be together
-    are one node. `apart` are pairs of nodes that must not be together: with sizes to keep, nobody
-    is free to leave, so no weight can stand for that.
-    """
-
-    weights: IntVector
-    n_groups: int | None = None
-    min_size: int | None = None
-    max_size: int | None = None
-    apart: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

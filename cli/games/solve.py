@@ -98,7 +98,7 @@ def solve_command(
         check_plot_path(plot)
     graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
     asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
-    sizes = {name: number for name, number in asked.items() if number is not None}
+    sizes: dict[str, Any] = {name: number for name, number in asked.items() if number is not None}
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
@@ -137,7 +137,7 @@ def solve_command(
 
 
 def solution_document(
-    graph: SynergyGraph, solution: Solution, sizes: dict[str, int]
+    graph: SynergyGraph, solution: Solution, sizes: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the JSON document of a solution and of what was demanded, its players by name."""
     names = graph.labels
@@ -205,7 +205,7 @@ class _ProgressLine:
         self._console.print(line, soft_wrap=True, markup=False)
 
 
-def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, int]) -> None:
+def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = stdout()

@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.game import IntVector
+from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import rounded_up
 from solvers.preparation.scaling import integer_weights
-from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+from solvers.sizes import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Solver
 
 MAX_PLAYERS = 12
 """12 players have 4 213 597 partitions; each further player multiplies that by about six."""
@@ -125,16 +126,18 @@ def _digits(number: int, n_digits: int) -> list[int]:
     return [sign * (size >> DIGIT_BITS * place & mask) for place in range(n_digits)]
 
 
-def _allowed(labels: Labels, sizes: Sizes) -> IntVector:
-    allowed = np.ones(len(labels), bool)
-    if sizes.n_groups is not None:
-        allowed &= labels.max(axis=1) + 1 == sizes.n_groups
+def _allowed(labels: Labels, sizes: Sizes) -> BoolVector:
+    n_blocks = labels.max(axis=1) + 1
+    allowed: BoolVector = (sizes.fewest <= n_blocks) & (n_blocks <= sizes.most)
     for block in range(labels.shape[1]):
-        players = (labels == block) @ sizes.weights
-        if sizes.min_size is not None:
-            allowed &= (players == 0) | (players >= sizes.min_size)
-        if sizes.max_size is not None:
-            allowed &= players <= sizes.max_size
+        inside = labels == block
+        players = inside @ sizes.players
+        good = (sizes.min_size <= players) & (players <= sizes.max_size)
+        if len(sizes.loads):
+            good &= inside @ sizes.loads <= sizes.max_load
+        for role in sizes.roles:
+            good &= inside[:, list(role)].any(axis=1)
+        allowed &= good | (players == 0)
     for a, b in sizes.apart:
         allowed &= labels[:, a] != labels[:, b]
     return allowed

@@ -16,7 +16,8 @@ from coalitions.graph import SynergyGraph
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.proofs.certificate import Certificate, Part
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Sizes, Solver, is_ctrl_c
+from solvers.sizes import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, is_ctrl_c
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.incumbent import Incumbent

@@ -10,7 +10,8 @@ import numpy as np
 
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+from solvers.sizes import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Solver
 
 MATRIX_SHARE = 0.02
 """With fewer of the pairs than this, unions by edges beat those on a matrix."""

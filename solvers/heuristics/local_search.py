@@ -10,7 +10,8 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from solvers.solver import SOLVERS, Answer, Limits, Sizes, Solver
+from solvers.sizes import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Solver
 
 SHARE_OF_BOUND = 0.25
 """Part of the time that the bound may take."""

@@ -18,9 +18,9 @@ from solvers.ilp.program import (
     build,
     estimated_rows,
     fits,
-    meets,
 )
-from solvers.solver import Answer, Limits, Sizes, Solver
+from solvers.sizes import Sizes
+from solvers.solver import Answer, Limits, Solver
 
 SHARE_TO_BUILD = 0.5
 """Part of the time that is left for the first bound, and then for the program to be built."""
@@ -152,7 +152,7 @@ def _known(
 
     labels: IntVector | None
     if sizes is not None:
-        met = warm_start is not None and meets(warm_start, sizes)
+        met = warm_start is not None and sizes.met_by(warm_start)
         labels = warm_start if met else None
     elif warm_start is not None and limits.deadline is not None:
         labels = warm_start  # the front door began with greedy

@@ -26,9 +26,9 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import rounded_up
-from solvers.preparation.components import components, numbered
+from solvers.preparation.components import components
 from solvers.preparation.scaling import integer_weights
-from solvers.solver import Sizes
+from solvers.sizes import Sizes
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -160,17 +160,6 @@ def fits(rows: int) -> bool:
     return rows <= MAX_ROWS and rows * BYTES_PER_ROW <= _available_memory()
 
 
-def meets(labels: IntVector, sizes: Sizes) -> bool:
-    """Tell whether a structure meets demands on its coalitions."""
-    players = np.bincount(numbered(labels), sizes.weights)
-    return (
-        sizes.n_groups in (None, len(players))
-        and not any(labels[a] == labels[b] for a, b in sizes.apart)
-        and (sizes.min_size is None or players.min() >= sizes.min_size)
-        and (sizes.max_size is None or players.max() <= sizes.max_size)
-    )
-
-
 def _available_memory() -> float:
     import os
 
@@ -267,29 +256,40 @@ def _triangle_rows(
 
 
 def _with_sizes(program: Program, sizes: Sizes) -> Program:
-    r"""Add rows for the number and the sizes of coalitions, and for pairs that must be apart.
+    r"""Add rows for the number of coalitions, for what each must keep to, and for pairs apart.
 
     With :math:`m_i` players behind node i, the coalition of i has
-    :math:`m_i + \sum_j m_j x_{ij}` players. With a binary :math:`y_i` that says "i is the first of
-    its coalition", :math:`y_i \le 1 - x_{ji}` for j < i and
-    :math:`y_i \ge 1 - \sum_{j<i} x_{ji}`, the number of coalitions is :math:`\sum_i y_i`.
+    :math:`m_i + \sum_j m_j x_{ij}` players; its load and its members of a role are counted alike.
+    With a binary :math:`y_i` that says "i is the first of its coalition",
+    :math:`y_i \le 1 - x_{ji}` for j < i and :math:`y_i \ge 1 - \sum_{j<i} x_{ji}`, the number of
+    coalitions is :math:`\sum_i y_i`.
     """
     from scipy import sparse
 
     n, n_pairs = program.n_players, len(program.i)
-    counted = sizes.n_groups is not None
+    counted = sizes.fewest > 1 or sizes.most < n
     width = n_pairs + (n if counted else 0)
     rows: list[tuple[list[int], list[float], float, float]] = []
     number = np.zeros((n, n), np.int64)
     number[program.i, program.j] = number[program.j, program.i] = np.arange(n_pairs)
+    sums = [(sizes.players.astype(float), float(sizes.min_size), float(sizes.max_size))]
+    if len(sizes.loads):
+        sums.append((sizes.loads.astype(float), -np.inf, float(sizes.max_load)))
+    sums += [(np.isin(np.arange(n), role).astype(float), 1.0, np.inf) for role in sizes.roles]
     for player in range(n):
-        others = [other for other in range(n) if other != player]
-        own = float(sizes.weights[player])
-        low = -np.inf if sizes.min_size is None else sizes.min_size - own
-        high = np.inf if sizes.max_size is None else sizes.max_size - own
-        if low > 0 or high < np.inf:
-            columns = [int(number[player, other]) for other in others]
-            rows.append((columns, [float(sizes.weights[other]) for other in others], low, high))
+        others = np.delete(np.arange(n), player)
+        for counts, low, high in sums:
+            own, most = float(counts[player]), float(counts.sum())
+            if own < low or high < most:
+                counting = others[counts[others] != 0]
+                rows.append(
+                    (
+                        number[player, counting].tolist(),
+                        counts[counting].tolist(),
+                        low - own,
+                        high - own,
+                    )
+                )
         if counted:
             first = n_pairs + player
             earlier = [int(number[before, player]) for before in range(player)]
@@ -297,8 +297,8 @@ def _with_sizes(program: Program, sizes: Sizes) -> Program:
             rows.append(([first, *earlier], [1.0] * (player + 1), 1.0, np.inf))
     rows += [([int(number[a, b])], [1.0], -np.inf, 0.0) for a, b in sizes.apart]
     if counted:
-        groups = float(sizes.n_groups or 0)
-        rows.append((list(range(n_pairs, width)), [1.0] * n, groups, groups))
+        heads = list(range(n_pairs, width))
+        rows.append((heads, [1.0] * n, float(sizes.fewest), float(sizes.most)))
     lengths = [len(columns) for columns, *_ in rows]
     extra = sparse.csr_array(
         (

@@ -19,7 +19,6 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from solvers.preparation.components import components, numbered
-from solvers.solver import Sizes
 
 Pairs = Iterable[Sequence[int]]
 
@@ -116,51 +115,6 @@ def _precise_sum(weights: FloatVector) -> Fraction:
 
 def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in pairs.tolist())
-
-
-def checked_sizes(
-    contraction: Contraction, n_groups: int | None, min_size: int | None, max_size: int | None
-) -> Sizes | None:
-    """Return the demands on sizes, or None if there are none.
-
-    Raises
-    ------
-    InvalidInputError
-        A number is not positive.
-    InfeasibleError
-        No partition at all has these sizes.
-    """
-    given = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
-    if all(number is None for number in given.values()):
-        return None
-    for name, number in given.items():
-        if number is not None and number < 1:
-            raise InvalidInputError(f"{name} is {number}; it must be at least 1")
-    weights = contraction.sizes
-    n, nodes, largest = int(weights.sum()), len(weights), int(weights.max())
-    low, high = min_size or 1, max_size or n
-    if low > n:
-        raise InfeasibleError(f"min_size is {low}, but there are only {n} players")
-    if low > high:
-        raise InfeasibleError(f"min_size {low} is larger than max_size {high}")
-    if largest > high:
-        raise InfeasibleError(
-            f"must_link makes a group of {largest} players, but max_size is {high}"
-        )
-    fewest, most = -(-n // high), min(n // low, nodes)
-    if n_groups is None and fewest > most:
-        raise InfeasibleError(
-            f"{n} players cannot be split into coalitions of {low} to {high} players"
-        )
-    if n_groups is not None and not fewest <= n_groups <= most:
-        raise InfeasibleError(
-            f"{n} players with these demands make {fewest} to {most} coalitions, but n_groups is"
-            f" {n_groups}"
-        )
-    apart = tuple(
-        (int(contraction.group[a]), int(contraction.group[b])) for a, b in contraction.cannot_link
-    )
-    return Sizes(weights, n_groups, min_size, max_size, apart)
 
 
 def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:

@@ -1,0 +1,123 @@
+"""What people say about sizes, counts, loads and roles, and what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coalitions import SynergyGraph
+from coalitions.errors import InfeasibleError, InvalidInputError
+from solvers import solve
+from solvers.preparation.demands import contract
+from solvers.preparation.sizes import checked_sizes
+from solvers.sizes import Sizes
+
+NAMES = ["ann", "bob", "cleo", "dan", "eve"]
+ONE, TWO = np.triu_indices(5, 1)
+GRAPH = SynergyGraph.from_edges(5, ONE, TWO, (5.0 * ONE + TWO) % 7 - 2, labels=NAMES)
+
+
+def sizes_of(**demands: Any) -> Sizes:
+    links = {name: demands.pop(name, ()) for name in ("must_link", "cannot_link")}
+    sizes = checked_sizes(contract(GRAPH, **links), GRAPH.labels, **demands)
+    assert sizes is not None
+    return sizes
+
+
+def test_nothing_demanded_is_nothing() -> None:
+    assert checked_sizes(contract(GRAPH), GRAPH.labels) is None
+
+
+def test_every_figure_follows_from_what_was_said() -> None:
+    sizes = sizes_of(max_size=2)
+    assert (sizes.min_size, sizes.max_size, sizes.fewest, sizes.most) == (1, 2, 3, 5)
+    sizes = sizes_of(n_groups=(1, 2), min_size=2)
+    assert (sizes.min_size, sizes.max_size, sizes.fewest, sizes.most) == (2, 5, 1, 2)
+
+
+def test_loads_are_added_as_they_are_written() -> None:
+    sizes = sizes_of(weights=[0.1, 0.1, 0.1, 0.2, 0.3], max_weight=0.3)
+    assert sizes.loads.tolist() == [1, 1, 1, 2, 3]
+    assert (sizes.max_load, sizes.fewest) == (3, 3)
+    assert sizes.met_by(np.array([0, 0, 0, 1, 2]))
+    assert not sizes.met_by(np.array([0, 0, 0, 0, 2]))
+
+
+def test_a_role_limits_the_number_of_coalitions() -> None:
+    sizes = sizes_of(at_least_one_of=[["ann", 1]])
+    assert (sizes.roles, sizes.most) == (((0, 1),), 2)
+    assert sizes.met_by(np.array([0, 1, 0, 1, 1]))
+    assert not sizes.met_by(np.array([0, 0, 0, 1, 1]))
+
+
+def test_who_must_be_together_counts_as_one_node() -> None:
+    weights = {"ann": 1, "bob": 2, "cleo": 3, "dan": 4, "eve": 5}
+    sizes = sizes_of(
+        must_link=[(0, 2)],
+        cannot_link=[(1, 2)],
+        weights=weights,
+        max_weight=9,
+        at_least_one_of=[["cleo", "eve"]],
+    )
+    assert sizes.players.tolist() == [2, 1, 1, 1]
+    assert sizes.loads.tolist() == [4, 2, 4, 5]
+    assert (sizes.roles, sizes.apart) == (((0, 3),), ((1, 0),))
+
+
+@pytest.mark.parametrize(
+    ("demands", "sentence"),
+    [
+        ({"n_groups": 0}, "n_groups is 0"),
+        ({"n_groups": (3, 2)}, "the least and the largest"),
+        ({"n_groups": (1, 2, 3)}, "the least and the largest"),
+        ({"max_size": 2.5}, "max_size is 2.5"),
+        ({"min_size": 0}, "min_size is 0"),
+        ({"weights": [1] * 5}, "weights says nothing without max_weight"),
+        ({"max_weight": 3}, "max_weight says nothing without weights"),
+        ({"weights": [1] * 4, "max_weight": 3}, "4 numbers; there are 5 players"),
+        ({"weights": [1, 1, -1, 1, 1], "max_weight": 3}, "the weight of 'cleo' is -1"),
+        ({"weights": [1, 1, float("nan"), 1, 1], "max_weight": 3}, "the weight of 'cleo' is nan"),
+        ({"weights": [1] * 5, "max_weight": float("inf")}, "max_weight is inf"),
+        ({"weights": {"ann": 1}, "max_weight": 3}, "weights has none for 'bob'"),
+        ({"weights": {"zoe": 1}, "max_weight": 3}, "weights names 'zoe', who is not a player"),
+        ({"weights": [1e-300, 1, 1, 1, 1], "max_weight": 3}, "too many digits"),
+        ({"at_least_one_of": ["ann"]}, "not the single name 'ann'"),
+        ({"at_least_one_of": [[]]}, "an empty set"),
+        ({"at_least_one_of": [["zoe"]]}, "at_least_one_of names 'zoe'"),
+        ({"at_least_one_of": [[9]]}, "at_least_one_of names player 9"),
+    ],
+)
+def test_what_makes_no_sense_is_said(demands: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInputError, match=sentence):
+        solve(GRAPH, **demands)
+
+
+@pytest.mark.parametrize(
+    ("demands", "sentence"),
+    [
+        ({"weights": [1, 9, 1, 1, 1], "max_weight": 8}, "the weight of bob is above"),
+        ({"weights": [3] * 5, "max_weight": 5, "max_size": 5, "n_groups": 2}, "make 3 to 5"),
+        ({"at_least_one_of": [["ann"]], "max_size": 4}, "only 1 can have one of ann"),
+        ({"weights": [3] * 5, "max_weight": 5, "min_size": 2}, "max_weight asks for at least 3"),
+    ],
+)
+def test_what_cannot_be_met_is_said(demands: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InfeasibleError, match=sentence):
+        solve(GRAPH, **demands)
+
+
+@pytest.mark.parametrize("solver", ["brute-force", "highs", "cbc", "cp-sat"])
+def test_loads_and_roles_shape_the_answer(solver: str) -> None:
+    options = {} if solver == "brute-force" else {"formulation": "full"}
+    demands: dict[str, Any] = {
+        "weights": [2, 1, 1, 2, 1],
+        "max_weight": 4,
+        "at_least_one_of": [["ann", "dan"]],
+        "n_groups": (1, 2),
+    }
+    solution = solve(GRAPH, solver, **demands, **options)
+    assert solution.optimal
+    assert solution.value == solve(GRAPH, "brute-force", **demands).value
+    assert sizes_of(**demands).met_by(solution.structure.labels)
