@@ -88,8 +88,8 @@ def solve(
         Pairs of players that must, or must not, be in one coalition.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
-        have. Only ``brute-force`` and the integer-programming back-ends on the full formulation
-        can honour these and the demands below.
+        have. ``branch-and-cut``, and the integer-programming back-ends on another than the full
+        formulation, cannot honour these and the demands below.
     weights, max_weight
         The load of each player (a number for each, or by name), and what a coalition can bear.
     at_least_one_of
@@ -143,8 +143,9 @@ def solve(
     start = None if warm_start is None else problem.contract(warm_start.labels)
     if sizes is not None and not method.takes_sizes:
         raise InvalidInputError(
-            f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
-            " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
+            f"{name} cannot honour sizes, counts, weights or roles of coalitions (its reductions"
+            " would be wrong); use branch-and-price or local-search, or highs, cbc or cp-sat with"
+            " formulation full"
         )
     gains = positive_weight(graph)
     if problem.graph is not graph:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, weight_sum
 from solvers.sizes import Sizes
 from solvers.solver import SOLVERS, Answer, Limits, Solver
 
@@ -39,6 +39,11 @@ class LocalSearch(Solver):
         if not self.effort > 0:
             raise InvalidInputError(f"effort is {self.effort}; it must be a positive number")
 
+    @property
+    def takes_sizes(self) -> bool:
+        """Annealing pays for every step away from the demands."""
+        return True
+
     def search(
         self,
         graph: SynergyGraph,
@@ -48,6 +53,8 @@ class LocalSearch(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the best structure found and the cycle-packing bound."""
+        if sizes is not None:
+            return self._search_sized(graph, limits, warm_start, sizes)
         from solvers.local_search import dense as _dense
         from solvers.local_search import sparse as _sparse
         from solvers.local_search.bounds import cycle_packing_bound
@@ -89,3 +96,27 @@ class LocalSearch(Solver):
             everybody = np.iinfo(np.int64).max
             _sparse.relocate(rows, labels, _sparse.rounding_threshold(rows), everybody, state)
         return Answer(labels, bound, {"slices": slices})
+
+    def _search_sized(
+        self, graph: SynergyGraph, limits: Limits, warm_start: IntVector | None, sizes: Sizes
+    ) -> Answer:
+        """Begin with what greedy finds; anneal, several times, and keep the best."""
+        from solvers.heuristics.greedy import sized_start
+        from solvers.local_search.sized import search_sized
+        from solvers.local_search.sized_bound import sized_bound
+        from solvers.local_search.slices import matrix_of, run_slices
+
+        start = sized_start(graph, sizes, limits, warm_start)
+        bound = sized_bound(graph, sizes, limits=limits.part(SHARE_OF_BOUND))
+        value = _worth(graph, start)
+        search = search_sized(matrix_of(graph), sizes, start, seed=limits.seed, effort=self.effort)
+        if limits.expired:
+            return Answer(start, bound, {"slices": 0})
+        labels, slices = run_slices(search, (value, start), bound, limits)
+        # What the search adds up may be a rounding off.
+        return Answer(labels if _worth(graph, labels) > value else start, bound, {"slices": slices})
+
+
+def _worth(graph: SynergyGraph, labels: IntVector) -> float:
+    i, j, weight = graph.edges
+    return weight_sum(weight[labels[i] == labels[j]])

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.solver import Limits, Progress, is_ctrl_c
@@ -39,6 +40,15 @@ def fits_table(graph: SynergyGraph) -> bool:
     if n > DENSE_PLAYERS:
         return False
     return len(graph.edges.weight) >= DENSE_SHARE * n * (n - 1) / 2
+
+
+def refuse_if_no_table(graph: SynergyGraph) -> None:
+    """Raise if a graph has too many players for a full matrix, and say what to do."""
+    if graph.n_players > DENSE_PLAYERS:
+        raise InvalidInputError(
+            f"demands on coalitions are honoured for at most {DENSE_PLAYERS} players, but there are"
+            f" {graph.n_players}; leave out sizes, counts, weights and roles, or split the graph"
+        )
 
 
 def matrix_of(graph: SynergyGraph) -> FloatMatrix:
