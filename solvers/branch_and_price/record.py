@@ -19,6 +19,7 @@ Added up, none that belongs to the leaf is worth more than
    + \max(\text{most} \cdot \mu, \text{fewest} \cdot \mu) + \sum_T \sigma_T \Bigr),
 
 and since values are whole, not more than that rounded down: at most ``bound`` in every leaf.
+Where weights are large, bits are negative: a price counts several units of weights then.
 If no structure meets the demands, the bound is below minus the sum of all losses.
 """
 
@@ -67,7 +68,7 @@ class Record:
     Attributes
     ----------
     bits
-        Prices are in units of 2^−bits of an integer weight.
+        Prices are in units of 2^−bits of an integer weight; may be negative.
     bound
         No structure is worth more, in integer weights.
     tree
