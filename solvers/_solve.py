@@ -240,7 +240,7 @@ def _automatic(
         return ("branch-and-cut" if graph.n_players <= EXACT_LIMIT else "local-search"), options
     if graph.n_players <= TINY:
         return "brute-force", options
-    return "highs", {"formulation": "full", **options}
+    return "branch-and-price", options
 
 
 def _check_certifies(name: str, method: Solver, *, automatic: bool, sized: bool) -> None:

@@ -200,5 +200,9 @@ class Solver(ABC):
 
 
 SOLVERS: Registry[type[Solver]] = Registry(
-    "solver", "solvers.backends", "solvers.heuristics", "solvers.branch_and_cut.method"
+    "solver",
+    "solvers.backends",
+    "solvers.heuristics",
+    "solvers.branch_and_cut.method",
+    "solvers.branch_and_price.method",
 )
