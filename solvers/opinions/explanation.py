@@ -54,7 +54,7 @@ class Explanation:
         What the structure would lose if it went there, everybody else staying; infinite if it
         cannot. Below 0 it would gain: the structure is not the best.
     fragile
-        Its most fragile pair, if it was asked for.
+        Its pairs, the most fragile first, if they were asked for.
     text
         All of this in words.
     """
@@ -66,7 +66,7 @@ class Explanation:
     partners: tuple[tuple[int, float], ...]
     best_alternative: tuple[int, ...] | None
     loss: float
-    fragile: FragilePair | None
+    fragile: tuple[FragilePair, ...]
     text: str
 
 
@@ -90,8 +90,7 @@ def explain(
     player
         The player, by number or name.
     fragile_pairs
-        Whether to look for the player's most fragile pair, which takes a search for each other
-        player.
+        Whether to look at the player's fragile pairs, which takes a search for each other player.
     time_limit
         Seconds for that.
     **demands
@@ -125,14 +124,14 @@ def explain(
     inside = weight_sum(np.array([synergy for _, synergy in partners]))
     unit = tuple(np.flatnonzero(nodes.group == nodes.group[number]).tolist())
     place, loss = _best_other_place(graph, nodes, sizes, structure, unit)
-    weakest = None
-    if fragile_pairs and graph.n_players > 1:
-        weakest = fragile(graph, structure, number, time_limit=time_limit, **demands)[0]
+    pairs: tuple[FragilePair, ...] = ()
+    if fragile_pairs:
+        pairs = fragile(graph, structure, number, time_limit=time_limit, **demands)
     worth = float(graph.inside(structure)[structure.coalitions.index(coalition)])
     sentences = [
         *_here(graph.labels, number, coalition, partners, worth, inside),
         *_elsewhere(graph.labels, number, unit, place, loss),
-        *([] if weakest is None else _firmness(graph.labels, weakest)),
+        *(_firmness(graph.labels, pairs[0]) if pairs else ()),
     ]
     return Explanation(
         player=number,
@@ -142,7 +141,7 @@ def explain(
         partners=tuple(partners),
         best_alternative=place,
         loss=loss,
-        fragile=weakest,
+        fragile=pairs,
         text=" ".join(sentences),
     )
 

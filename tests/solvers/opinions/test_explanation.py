@@ -38,8 +38,8 @@ def test_the_numbers_of_ann():
     assert why.loss == 7.0 - 1.0
     # ann and dan are apart by 6: ann joins dan and eve for 2 − 1 and leaves bob and cleo with 1.
     # Or dan comes over: 5 lost, and 2 − 6 − 6. Or ann and dan go off: 7 + 5 lost, 2 won.
-    assert why.fragile.exact
-    assert why.fragile.margin == min(margin for _, margin in by_hand(TEAM, 0))
+    assert why.fragile[0].exact
+    assert why.fragile[0].margin == min(margin for _, margin in by_hand(TEAM, 0))
 
 
 def by_hand(graph, player):
@@ -155,14 +155,14 @@ def test_where_time_is_short_margins_are_bounds_and_say_so(rng):
     graph = SynergyGraph(matrix + matrix.T)
     solution = solve(graph, "local-search", time_limit=0.5)
     why = explain(graph, solution, 3, time_limit=0.5)
-    assert not why.fragile.exact
-    assert why.fragile.margin <= why.fragile.at_most
+    assert not why.fragile[0].exact
+    assert why.fragile[0].margin <= why.fragile[0].at_most
     assert "as far as the time allowed" in why.text or "There was no time" in why.text
 
 
 def test_a_lone_player_has_nothing_to_explain():
     why = explain(SynergyGraph([[0.0]], labels=["ann"]), CoalitionStructure([[0]]), "ann")
-    assert (why.inside, why.best_alternative, why.fragile) == (0.0, None, None)
+    assert (why.inside, why.best_alternative, why.fragile) == (0.0, None, ())
 
 
 @pytest.mark.parametrize("wrong", ["dan ", 5, -1, None])
