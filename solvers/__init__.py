@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from solvers._solve import available, solve
     from solvers.games import solve_game
     from solvers.ilp.back_end import IlpSolver, ProgramAnswer
+    from solvers.opinions.explanation import Explanation, explain
+    from solvers.opinions.fragility import FragilePair, fragile
+    from solvers.opinions.wishes import WhatIf, what_if
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import Verification, verify
     from solvers.solution import Solution
@@ -26,6 +29,9 @@ _HOME = {
     "solvers._solve": ("available", "solve"),
     "solvers.games": ("solve_game",),
     "solvers.ilp.back_end": ("IlpSolver", "ProgramAnswer"),
+    "solvers.opinions.explanation": ("Explanation", "explain"),
+    "solvers.opinions.fragility": ("FragilePair", "fragile"),
+    "solvers.opinions.wishes": ("WhatIf", "what_if"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
     "solvers.proofs.verification": ("Verification", "verify"),
@@ -35,16 +41,22 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Certificate",
+    "Explanation",
+    "FragilePair",
     "IlpSolver",
     "Limits",
     "ProgramAnswer",
     "Solution",
     "Solver",
     "Verification",
+    "WhatIf",
     "available",
+    "explain",
+    "fragile",
     "solve",
     "solve_game",
     "verify",
+    "what_if",
 ]
 
 

@@ -62,6 +62,8 @@ def solve(
     weights: Weights | None = None,
     max_weight: float | None = None,
     at_least_one_of: Roles = (),
+    n_best: int | None = None,
+    all_optimal: bool = False,
     certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
@@ -94,6 +96,13 @@ def solve(
         The load of each player (a number for each, or by name), and what a coalition can bear.
     at_least_one_of
         Sets of players, by number or name: every coalition has a member of each.
+    n_best
+        How many structures to find, best first: `Solution.others` has those that follow the best.
+        Fewer come out if there are no more, or if the time is over. At equal values it is not said
+        which one comes in last.
+    all_optimal
+        Find all structures that are optimal: those after the best are in `Solution.others`. The
+        list ends after 1000, or after `n_best`, and `Solution.stats` says so under ``"others"``.
     certificate
         Leave nothing unproven on the way, so that `Solution.certificate` is at hand. Without it, a
         certificate may take another, longer search when it is asked for. A solver that gives none
@@ -122,6 +131,34 @@ def solve(
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
     _check_limits(time_limit, gap, threads, warm_start, graph)
+    if n_best is not None or all_optimal:
+        from solvers.opinions.ranking import ranked
+
+        demands: dict[str, Any] = {
+            "n_groups": n_groups,
+            "min_size": min_size,
+            "max_size": max_size,
+            "weights": weights,
+            "max_weight": max_weight,
+            "at_least_one_of": tuple(
+                role if isinstance(role, str) else tuple(role) for role in at_least_one_of
+            )
+            or None,
+        }
+        demands = {name: demand for name, demand in demands.items() if demand is not None}
+        return ranked(
+            graph,
+            partial(
+                solve, graph, solver, gap=gap, seed=seed, threads=threads, **demands, **options
+            ),
+            must_link=must_link,
+            cannot_link=cannot_link,
+            n_best=n_best,
+            all_optimal=all_optimal,
+            sized=bool(demands),
+            time_limit=time_limit,
+            first={"warm_start": warm_start, "certificate": certificate, "progress": progress},
+        )
     deadline = None if time_limit is None else started + time_limit
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 

@@ -41,6 +41,9 @@ class Solution:
     losses
         What the structure loses in its negative pairs, where sizes may force pairs together: it
         counts on the scale, too. 0 where no sizes are demanded.
+    others
+        The structures that follow, best first, if `solve` was asked for more than one. The bound
+        of each is one on all structures that are not listed before it.
     """
 
     structure: CoalitionStructure
@@ -54,6 +57,7 @@ class Solution:
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
     losses: float = 0.0
+    others: tuple[Solution, ...] = field(default=(), repr=False)
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:

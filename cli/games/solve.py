@@ -69,6 +69,13 @@ def solve_command(
     n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
     min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
     max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="List the N best structures in order, proven complete."),
+    ] = None,
+    all_optimal: Annotated[
+        bool, typer.Option("--all-optimal", help="List all structures that are optimal.")
+    ] = False,
     symmetrise: Symmetrise = None,
     file_format: Format = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
@@ -111,6 +118,8 @@ def solve_command(
             threads=threads,
             must_link=pairs_of(must_link, graph.labels, "--must-link"),
             cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
+            n_best=n_best,
+            all_optimal=all_optimal,
             certificate=certificate is not None,
             progress=line.update,
             **sizes,
@@ -132,6 +141,10 @@ def solve_command(
         print_json(document)
     else:
         _print_solution(graph, solution, sizes)
+        if all_optimal or n_best is not None:
+            _print_others(graph, solution, all_optimal=all_optimal)
+    if "others" in solution.stats and not quiet:
+        stderr().print(visible(solution.stats["others"]), soft_wrap=True)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
@@ -141,6 +154,15 @@ def solution_document(
 ) -> dict[str, Any]:
     """Return the JSON document of a solution and of what was demanded, its players by name."""
     names = graph.labels
+    others = [
+        {
+            "coalitions": [[names[player] for player in block] for block in other.structure],
+            "value": other.value,
+            "bound": other.bound,
+            "optimal": other.optimal,
+        }
+        for other in solution.others
+    ]
     links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
     return {
         "coalitions": [[names[player] for player in block] for block in solution.structure],
@@ -153,6 +175,8 @@ def solution_document(
         "players": graph.n_players,
         **{name: by_name(pairs, names) for name, pairs in links.items() if pairs},
         **sizes,
+        **({"others": others} if others else {}),
+        **({"others_note": solution.stats["others"]} if "others" in solution.stats else {}),
     }
 
 
@@ -239,6 +263,31 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")
     if "model" in solution.stats:  # somebody else answered, or nobody had the time
         console.print(f"model: {solution.stats['model']}")
+
+
+def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool) -> None:
+    """Print the structures that follow, each by the coalitions that the best one has not."""
+    from rich.table import Table
+
+    if not solution.others:
+        alone = "no other structure is optimal" if all_optimal else "there is no other structure"
+        stdout().print(alone if solution.optimal else "no other structure was found")
+        return
+    best = set(solution.structure)
+    table = Table("", "value", "less than the best", "proven", "instead", box=None, pad_edge=False)
+    table.columns[1].justify = table.columns[2].justify = "right"
+    for place, other in enumerate(solution.others[: MOST_ROWS - 1], 2):
+        blocks = [block for block in other.structure if block not in best]
+        instead = " | ".join(
+            ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+            + (" …" if len(block) > MOST_NAMES else "")
+            for block in blocks
+        )
+        less = solution.value - other.value
+        proven = "yes" if other.optimal else "no"
+        table.add_row(str(place), f"{other.value:.10g}", f"{less:.6g}", proven, visible(instead))
+    stdout().print()
+    stdout().print(table)
 
 
 MOST_NAMES = 40
