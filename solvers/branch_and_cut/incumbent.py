@@ -10,8 +10,8 @@ import numpy as np
 from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.dual.kernels import Singles
 from solvers.branch_and_cut.problem import Problem
-from solvers.local_search.dense import improve
 from solvers.local_search.dense_search import memetic
+from solvers.local_search.descent import improve, never
 from solvers.local_search.random_state import RandomState, random_state
 from solvers.local_search.slices import Improvement
 from solvers.preparation.components import components, numbered
@@ -48,7 +48,7 @@ class Incumbent:
         weights: IntMatrix,
         start: IntVector | None,
         seed: int,
-        expired: Callable[[], bool] = lambda: False,
+        expired: Callable[[], bool] = never,
     ) -> None:
         self._exact = weights
         self._weights = weights.astype(np.float64)

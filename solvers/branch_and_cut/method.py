@@ -32,6 +32,10 @@ SECONDS_PER_PAIR = 1.5e-7
 CPU time at n = 5000."""
 
 
+SHARE_OF_PREPARATION = 0.25
+"""Part of the time that this may take; where it takes more, nothing would come of it."""
+
+
 class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
     """The limits ask the search to stop."""
 
@@ -77,7 +81,7 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.incumbent import Incumbent
 
         seconds = limits.seconds_left
-        if limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
+        if SHARE_OF_PREPARATION * limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
             return _unproven(graph, limits, warm_start)
         task = _Task.of(graph, limits)
         incumbent = Incumbent(

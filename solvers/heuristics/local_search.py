@@ -55,12 +55,17 @@ class LocalSearch(Solver):
         """Return the best structure found and the cycle-packing bound."""
         if sizes is not None:
             return self._search_sized(graph, limits, warm_start, sizes)
-        from solvers.local_search import dense as _dense
         from solvers.local_search import sparse as _sparse
         from solvers.local_search.bounds import cycle_packing_bound
         from solvers.local_search.dense_search import search_matrix
+        from solvers.local_search.descent import improve
         from solvers.local_search.random_state import random_state
-        from solvers.local_search.slices import fits_table, matrix_of, run_slices
+        from solvers.local_search.slices import (
+            fits_table,
+            leaving_time_to_close,
+            matrix_of,
+            run_slices,
+        )
         from solvers.local_search.sparse_search import search_edges
         from solvers.preparation.components import numbered
 
@@ -68,25 +73,22 @@ class LocalSearch(Solver):
         start = None if warm_start is None else numbered(warm_start)
         first = np.arange(n) if start is None else start
         bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
-        if limits.expired and start is not None:
+        hurried = leaving_time_to_close(limits, n) if fits_table(graph) else limits
+        if hurried.expired and start is not None:
             return Answer(start, bound, {"slices": 0})
-        # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere;
-        # so players who must not be together are not, even if there was no time.
+        # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere.
         state = random_state(limits.seed, 1)
         if fits_table(graph):
             weights = matrix_of(graph)
-            value, labels = _dense.improve(weights, first, 0, state)
             search = search_matrix(
                 weights,
                 start,
                 seed=limits.seed,
                 effort=self.effort,
-                expired=lambda: limits.expired,
+                expired=lambda: hurried.expired,
             )
-            slices = 0
-            if not limits.expired:
-                labels, slices = run_slices(search, (value, labels), bound, limits)
-                _, labels = _dense.improve(weights, numbered(labels), 0, state)
+            labels, slices = run_slices(search, (-np.inf, first), bound, hurried)
+            _, labels = improve(weights, numbered(labels), 0, state, lambda: limits.expired)
         else:
             rows = _sparse.rows_of(n, *graph.edges)
             search = search_edges(rows, start, seed=limits.seed, effort=self.effort)

@@ -10,13 +10,12 @@ from coalitions.game import FloatMatrix, IntVector
 from solvers.local_search.dense import (
     Table,
     anneal,
-    descend,
-    improve,
     iterate,
     reset,
     rounding_threshold,
     tabulate,
 )
+from solvers.local_search.descent import descend_in_time, improve, never
 from solvers.local_search.random_state import RandomState, random_state
 from solvers.local_search.slices import Improvement, synergies_between
 from solvers.preparation.components import numbered
@@ -48,13 +47,17 @@ PROPOSALS_PER_PLAYER = 40
 """Temperatures between first and last, and proposals at each of them."""
 
 
+CELLS_FOR_SCALE = 1_000_000
+"""Weights that are enough to tell their scale."""
+
+
 def search_matrix(
     weights: FloatMatrix,
     start: IntVector | None,
     *,
     seed: int,
     effort: float,
-    expired: Callable[[], bool] = lambda: False,
+    expired: Callable[[], bool] = never,
 ) -> Iterator[Improvement]:
     """Give ever better partitions of a graph with a full matrix."""
     if len(weights) <= FEW_PLAYERS:
@@ -97,7 +100,7 @@ def memetic(
     state, threshold = random_state(seed), rounding_threshold(weights)
     choose = np.random.default_rng(seed)
     table = tabulate(weights, np.arange(n) if start is None else start)
-    descend(table, threshold, state)
+    descend_in_time(table, threshold, state, expired)
     yield table.best[0], table.best_slots
     scale = _scale(weights)
     population: list[Improvement] = []
@@ -106,14 +109,14 @@ def memetic(
         if len(population) < POPULATION:
             if population or start is None:
                 reset(table, np.arange(n))
-            descend(table, threshold, state)
+            descend_in_time(table, threshold, state, expired)
             temperatures = scale * np.geomspace(HOT, COLD, FOUNDER_LEVELS)
         else:
             a, b = choose.choice(POPULATION, 2, replace=False)
             reset(table, _recombined(weights, population[a], population[b], state, expired))
             temperatures = scale * np.geomspace(WARM, COLD, CHILD_LEVELS)
         yield from _cool(table, temperatures, state)
-        descend(table, threshold, state)
+        descend_in_time(table, threshold, state, expired)
         value, labels = table.value[0], numbered(table.slots)
         yield value, labels
         if len(population) < POPULATION:
@@ -163,8 +166,9 @@ def _scale(weights: FloatMatrix) -> float:
     """Return the root mean square over the players of Σ_j w_ij², the unit of temperature.
 
     Weights count up to the 99th percentile, so that a few prohibitive ones do not set the scale.
+    Of many players some are asked: sorting the weights of 5000 takes a second.
     """
-    size = np.abs(weights)
+    size = np.abs(weights[:: max(1, weights.size // CELLS_FOR_SCALE)])
     present = size[size > 0]
     if not len(present):
         return 1.0

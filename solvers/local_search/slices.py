@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +31,10 @@ DENSE_SHARE = 0.1
 
 REPORT_EVERY = 0.2
 """Seconds between two reports of progress."""
+
+
+CLOSING_PER_PAIR = 3e-8
+"""Seconds per n² that come after a search on a matrix: a last descent, and the price."""
 
 
 def fits_table(graph: SynergyGraph) -> bool:
@@ -69,6 +74,13 @@ def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:
     between: FloatMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
     np.fill_diagonal(between, 0.0)
     return between
+
+
+def leaving_time_to_close(limits: Limits, n_players: int) -> Limits:
+    """Return limits that end a little earlier: what comes after a search takes time, too."""
+    if limits.deadline is None:
+        return limits
+    return replace(limits, deadline=limits.deadline - CLOSING_PER_PAIR * n_players**2)
 
 
 def run_slices(
