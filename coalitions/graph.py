@@ -94,6 +94,9 @@ class SynergyGraph:
         symmetrise: str | None = None,
         missing: float | None = None,
     ) -> None:
+        self._labels: tuple[str, ...]
+        self._matrix: FloatMatrix | None = None
+        self._edges: Edges | None = None
         if not isinstance(matrix, np.ndarray | list | tuple):
             from coalitions.files.objects import matrix_of
 
@@ -103,8 +106,6 @@ class SynergyGraph:
                 self._matrix, self._edges = matrix._matrix, matrix._edges
                 return
         self._sparse = hasattr(matrix, "tocoo")
-        self._matrix: FloatMatrix | None = None
-        self._edges: Edges | None = None
         if self._sparse:
             self._labels = _label_tuple(labels, _side(np.shape(matrix)))
             self._edges = _edges_of_sparse(matrix, self._labels, symmetrise)
@@ -594,7 +595,7 @@ def _checked_matrix(
             raise _not_symmetric(
                 labels[a[far[0]]], labels[b[far[0]]], *matrix[[a, b], [b, a]][:, far[0]].tolist()
             )
-        matrix[a, b] = matrix[b, a] = SYMMETRISE["mean"](matrix[a, b], matrix[b, a])
+        matrix[a, b] = matrix[b, a] = _symmetriser("mean")(matrix[a, b], matrix[b, a])
     matrix = np.ascontiguousarray(matrix)
     matrix.flags.writeable = False
     return matrix
@@ -671,18 +672,16 @@ def _edges_of_sparse(
             csr = csr * 0.5 + other * 0.5
         else:
             csr = csr.maximum(other) if choose is np.maximum else csr.minimum(other)
+    cells: Any = csr
+    mirrored = cells.T.tocsr()
     with np.errstate(over="ignore"):  # an infinite difference is one
-        differing = (csr != csr.T).nonzero()
-    if len(differing[0]):
-        a, b = (ends[differing[0] < differing[1]] for ends in differing)
-        one, other = np.asarray(csr[a, b]).ravel(), np.asarray(csr[b, a]).ravel()
-        far = np.flatnonzero(~_same(one, other))
-        if len(far):
-            first = far[0]
-            raise _not_symmetric(
-                names[a[first]], names[b[first]], float(one[first]), float(other[first])
-            )
-        csr[a, b] = SYMMETRISE["mean"](one, other)
+        far = abs(cells - mirrored) - ROUNDING * abs(cells).maximum(abs(mirrored))
+    a, b = (far > 0).nonzero()
+    if len(a):
+        there, back = float(cells[a[0], b[0]]), float(cells[b[0], a[0]])
+        raise _not_symmetric(names[a[0]], names[b[0]], there, back)
+    if (cells != mirrored).nnz:
+        csr = cells * 0.5 + mirrored * 0.5
     upper = sparse.triu(csr, format="coo")
     return _checked_edges(len(names), upper.row, upper.col, upper.data, names)
 

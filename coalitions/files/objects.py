@@ -57,9 +57,10 @@ def graph_of_pairs_frame(
 ) -> SynergyGraph:
     """Return the graph of a table with a row for each pair."""
     header = list(frame.columns)
+    places: Sequence[int] = ()
     if columns is None:
-        places = pair_columns(header) or ((0, 1, 2) if len(header) == 3 else None)
-        if places is None:
+        places = pair_columns(header) or (range(3) if len(header) == 3 else ())
+        if not places:
             raise InvalidInputError(
                 f"a table of pairs has two columns of names and one of numbers; which of"
                 f" {shown(header)} are they? say so by SynergyGraph.from_frame(table, columns)"
@@ -69,7 +70,7 @@ def graph_of_pairs_frame(
         if len(columns) != 3 or absent:
             wrong = f"there is no column {shown(absent[0])}" if absent else shown(list(columns))
             raise InvalidInputError(f"columns are two of names and one of numbers, but {wrong}")
-        places = tuple(header.index(name) for name in columns)
+        places = [header.index(name) for name in columns]
     one, other, weight = (frame.iloc[:, place].tolist() for place in places)
     pairs = []
     for row, (a, b, number) in enumerate(zip(one, other, weight, strict=True), 1):
