@@ -95,6 +95,7 @@ class SynergyGraph:
         missing: float | None = None,
     ) -> None:
         self._labels: tuple[str, ...]
+        self._sparse: bool
         self._matrix: FloatMatrix | None = None
         self._edges: Edges | None = None
         if not isinstance(matrix, np.ndarray | list | tuple):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from coalitions.files.arrays import (
     ArrayFile,
     ArrayHeader,
 )
+from coalitions.files.cells import number
 from coalitions.files.objects import graph_of_networkx
 from coalitions.files.opening import open_input
 from coalitions.files.pairs import graph_of_pairs
+from coalitions.files.tables import read_text_table
 from coalitions.files.text import load_json, text_lines
 from coalitions.files.writing import atomic_write
-from coalitions.game import FloatMatrix
-from coalitions.graph import MATRIX_LIMIT, SynergyGraph, check_matrix_shape
+from coalitions.graph import SynergyGraph, check_matrix_shape
 
 Tell = Callable[[str], None]
 Writer = Callable[[SynergyGraph], bytes]
@@ -83,22 +84,10 @@ def _named(where: str) -> Iterator[None]:
         raise type(error)(f"{where}: {error}") from None
 
 
-# -- .csv and .tsv: a square matrix, with names on both sides or on neither ------------------------
+# -- .csv and .tsv: what spreadsheets export -------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    """A line of a table: its first cell, and the others, as numbers if that is what they are."""
-
-    line: int
-    first: str
-    rest: np.ndarray[Any, np.dtype[np.float64]] | list[str]
-
-    @property
-    def cells(self) -> list[str]:
-        return [self.first, *map(str, self.rest)]
-
-
-def _read_table(delimiter: str) -> Reader:
+def _read_table(separator: str) -> Reader:
     def read(
         stream: IO[bytes],
         where: str,
@@ -106,106 +95,12 @@ def _read_table(delimiter: str) -> Reader:
         missing: float | None = None,
         tell: Tell | None = None,
     ) -> SynergyGraph:
-        rows = _rows(stream, where, delimiter)
-        if not rows:
-            raise InvalidInputError(f"{where}: is empty; expected a synergy graph")
-        labels = None
-        if _has_names(rows):
-            header = [cell.strip() for cell in rows[0].cells[1:]]
-            rows = rows[1:]
-            labels = [row.first.strip() for row in rows]
-            if labels != header:
-                _reject_names(where, rows, labels, header)
-        matrix = _numbers(where, rows, named=labels is not None)
         with _named(where):
-            return SynergyGraph(matrix, labels, symmetrise=symmetrise)
+            return read_text_table(
+                stream, where, separator, symmetrise=symmetrise, missing=missing, tell=tell
+            )
 
     return read
-
-
-def _rows(stream: IO[bytes], where: str, delimiter: str) -> list[_Row]:
-    """Return the lines of a table; numbers take less memory than their digits, so they are read."""
-    rows: list[_Row] = []
-    with text_lines(stream, where) as lines, _named(where):
-        table = csv.reader(lines, delimiter=delimiter)
-        try:
-            for row in table:
-                if any(cell.strip() for cell in row):
-                    # The first line keeps its cells: they may be names that look like numbers.
-                    rest = _floats(row[1:]) if rows else None
-                    rows.append(_Row(table.line_num, row[0], row[1:] if rest is None else rest))
-                    side = max(len(row), len(rows)) - 1  # one may be names
-                    if side > MATRIX_LIMIT:
-                        check_matrix_shape((side, side))
-        except csv.Error:
-            raise InvalidInputError(
-                f"{where}: line {table.line_num}: a cell has more than {csv.field_size_limit()}"
-                " characters; perhaps a quotation mark is not closed"
-            ) from None
-    return rows
-
-
-def _floats(cells: list[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    try:
-        return np.array([float(cell) for cell in cells], np.float64)
-    except ValueError:
-        return None
-
-
-def _has_names(rows: list[_Row]) -> bool:
-    """Tell whether the table has names: its corner is no number, or no name is one."""
-    corner, *header = rows[0].cells
-    names = [*header, *(row.first for row in rows[1:])]
-    return _number(corner) is None or (bool(names) and all(_number(name) is None for name in names))
-
-
-def _reject_names(where: str, rows: list[_Row], labels: list[str], header: list[str]) -> None:
-    if len(labels) != len(header):
-        raise InvalidInputError(
-            f"{where}: the synergy matrix must be square, but the header names {len(header)}"
-            f" players and there are {len(labels)} rows (names stand in the header and in the"
-            " first column, or in neither)"
-        )
-    wrong = next(
-        k for k, names in enumerate(zip(labels, header, strict=True)) if len(set(names)) > 1
-    )
-    raise InvalidInputError(
-        f"{where}: line {rows[wrong].line} is named {shown(labels[wrong])}, but column {wrong + 2}"
-        f" is {shown(header[wrong])}; names must be in the header and in the first column, in one"
-        " order, or in neither"
-    )
-
-
-def _numbers(where: str, rows: list[_Row], *, named: bool) -> FloatMatrix:
-    """Return the numbers of the table, without a column of names."""
-    n = len(rows)
-    for row in rows:
-        width = len(row.rest) if named else len(row.rest) + 1
-        if width != n:
-            raise InvalidInputError(
-                f"{where}: the synergy matrix must be square, but line {row.line} has {width}"
-                f" numbers and there are {n} rows"
-            )
-    matrix = np.empty((n, n))
-    for k, row in enumerate(rows):
-        numbers = row.rest if isinstance(row.rest, np.ndarray) else _floats(row.rest)
-        first = 0.0 if named else _number(row.first)
-        if numbers is None or first is None:
-            cells = row.cells
-            column = next(c for c in range(named, n + named) if _number(cells[c]) is None)
-            raise InvalidInputError(
-                f"{where}: line {row.line}, column {column + 1}: {shown(cells[column].strip())} is"
-                " not a number"
-            )
-        matrix[k] = numbers if named else [first, *numbers]
-    return matrix
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
 
 
 def _write_table(delimiter: str) -> Writer:
@@ -364,7 +259,7 @@ def _json_edges(
     names = [str(label) for label in labels or ()]
     known = set(names)
     found = []
-    for number, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
+    for place, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
         if (
             not isinstance(edge, list)
             or len(edge) != 3
@@ -373,7 +268,7 @@ def _json_edges(
             or isinstance(edge[2], bool)
         ):
             raise InvalidInputError(
-                f"{where}: edge {number} must be [player, player, weight], not {shown(edge)}"
+                f"{where}: edge {place} must be [player, player, weight], not {shown(edge)}"
             )
         ends = []
         for end in edge[:2]:
@@ -410,7 +305,7 @@ def _read_edges(
 ) -> SynergyGraph:
     edges: list[tuple[str, str, float]] = []
     with text_lines(stream, where) as lines:
-        for number, line in enumerate(lines, 1):
+        for place, line in enumerate(lines, 1):
             cells = line.split("#", 1)[0].split()
             if not cells:
                 continue
@@ -418,16 +313,16 @@ def _read_edges(
                 len(cells) == 1 and ("," in cells[0] or ";" in cells[0])
             ):
                 raise InvalidInputError(
-                    f"{where}: line {number}: {shown(line.strip())} has commas or semicolons where"
+                    f"{where}: line {place}: {shown(line.strip())} has commas or semicolons where"
                     " `a b weight` has spaces; name the file .csv"
                 )
             if len(cells) == 1:  # a player without any edge
                 edges.append((cells[0], cells[0], 0.0))
                 continue
-            weight = _number(cells[2]) if len(cells) == 3 else None
+            weight = number(cells[2]) if len(cells) == 3 else None
             if weight is None:
                 raise InvalidInputError(
-                    f"{where}: line {number}: expected `a b weight`, not {shown(line.strip())}"
+                    f"{where}: line {place}: expected `a b weight`, not {shown(line.strip())}"
                 )
             edges.append((cells[0], cells[1], weight))
     with _named(where):
@@ -505,9 +400,23 @@ def _write_graphml(graph: SynergyGraph) -> bytes:
     return buffer.getvalue()
 
 
+def _read_xlsx(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
+    from coalitions.files.spreadsheets import read_spreadsheet
+
+    with _named(where):
+        return read_spreadsheet(stream, where, symmetrise, missing, tell)
+
+
 READERS: dict[str, Reader] = {
     "csv": _read_table(","),
     "tsv": _read_table("\t"),
+    "xlsx": _read_xlsx,
     "npy": _read_npy,
     "npz": _read_npz,
     "json": _read_json,
