@@ -444,6 +444,12 @@ def _matrix(
     check_matrix_shape((n, n))
     matrix = np.empty((n, n))
     for k, line in enumerate(body):
+        cut = understood.separator and len(line) - first not in (k, k + 1)  # no lower triangle
+        if line.used > n + first or (cut and len(line) - first < n):
+            raise InvalidInputError(
+                f"{where}: the synergy matrix must be square, but line {line.line} has"
+                f" {len(line) - first} numbers and there are {n} rows"
+            )
         matrix[k] = _numbers(line, first, n, where, understood)
     return _known(matrix, body, labels, first, where, understood, missing), labels
 
@@ -536,11 +542,6 @@ def _numbers(
     line: _Line, first: int, n: int, where: str, understood: Understood
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the n numbers of a line, NaN where it is blank or ends before."""
-    if line.used > n + first:
-        raise InvalidInputError(
-            f"{where}: the synergy matrix must be square, but line {line.line} has"
-            f" {line.used - first} numbers and there are {n} rows"
-        )
     cells: Sequence[Cell] | np.ndarray[Any, Any] = line.rest if first else line.cells
     numbers = cells if isinstance(cells, np.ndarray) else _read(cells[:n], understood.mark)
     if numbers is None:
