@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
@@ -51,7 +51,7 @@ def solve(
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
-    warm_start: CoalitionStructure | None = None,
+    warm_start: CoalitionStructure | Iterable[Iterable[int | str]] | None = None,
     seed: int = 0,
     threads: int | None = None,
     must_link: Pairs = (),
@@ -73,7 +73,7 @@ def solve(
     Parameters
     ----------
     graph
-        A synergy graph, or a matrix that makes one.
+        A synergy graph, or what makes one: a matrix, a DataFrame, a networkx or igraph graph.
     solver
         A name (see `available`) or a solver object. ``auto`` takes an exact method.
     time_limit
@@ -81,13 +81,13 @@ def solve(
     gap
         Relative gap at which to stop.
     warm_start
-        A structure to start from.
+        A structure to start from, or lists of players.
     seed
         Source of all randomness.
     threads
         Threads a solver may use; one unless told otherwise.
     must_link, cannot_link
-        Pairs of players that must, or must not, be in one coalition.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
         have. ``branch-and-cut``, and the integer-programming back-ends on another than the full
@@ -130,6 +130,8 @@ def solve(
     started = time.monotonic()
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
+    if warm_start is not None:
+        warm_start = graph.structure(warm_start)
     _check_limits(time_limit, gap, threads, warm_start, graph)
     if n_best is not None or all_optimal:
         from solvers.opinions.ranking import ranked
