@@ -191,7 +191,7 @@ def solve(
         gains = min(gains, positive_weight(problem.graph))
     call = partial(_called, name, method)
     with heeding_ctrl_c(limits):
-        if time_limit is not None and sizes is None and problem.graph.n_players > TINY:
+        if time_limit is not None and sizes is None and problem.graph.n_players > method.at_once:
             start = _first(problem.graph, method, limits, start)
         if sizes is not None:
             answer = _with_sizes(problem, call, limits, start, sizes)

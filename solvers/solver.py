@@ -150,6 +150,10 @@ class Solver(ABC):
     certifies: ClassVar[bool] = False
     """Whether the method's answers carry a certificate."""
 
+    at_once: ClassVar[int] = 8
+    """Up to this many players it has a good structure in no time; more start from greedy's where
+    time is limited."""
+
     @property
     def takes_sizes(self) -> bool:
         """Whether this solver, with these options, can honour `Sizes`."""

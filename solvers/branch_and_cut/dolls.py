@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from solvers.branch_and_cut._doll_kernels import best_of_dolls
+from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.incumbent import Incumbent
+from solvers.branch_and_cut.plain import FEW_GROUPS, is_plain, plain_dolls
 from solvers.branch_and_cut.problem import Problem
 
 MOST_GROUPS = 250
@@ -14,6 +17,9 @@ MOST_GROUPS = 250
 LEAST_STEPS, STEPS_PER_PAIR = 600_000, 200
 """How long to try before the dual starts. A step takes five nanoseconds; before its first look at
 the bound, the dual takes longer than this."""
+
+STEPS_FOR_FEW = 2_000_000
+"""How long to try with few groups: of 4200 graphs of 20 players, none took longer."""
 
 
 def closed_by_dolls(problem: Problem, incumbent: Incumbent, most_steps: int | None = None) -> bool:
@@ -26,7 +32,8 @@ def closed_by_dolls(problem: Problem, incumbent: Incumbent, most_steps: int | No
     if m > MOST_GROUPS:
         return False
     if most_steps is None:
-        most_steps = max(LEAST_STEPS, STEPS_PER_PAIR * m * (m - 1) // 2)
+        least = STEPS_FOR_FEW if m <= FEW_GROUPS else LEAST_STEPS
+        most_steps = max(least, STEPS_PER_PAIR * m * (m - 1) // 2)
     weights = problem.weights
     gains = np.maximum(weights, 0)
     # Worse than all gains together can make up for. They are counted twice here, as the bound does;
@@ -35,11 +42,22 @@ def closed_by_dolls(problem: Problem, incumbent: Incumbent, most_steps: int | No
     floor = incumbent.value - problem.inside
     for stake in (gains, np.abs(problem.weights)):
         order = np.argsort(-stake.sum(axis=1), kind="stable")
-        alone = np.arange(m)
-        done, labels = best_of_dolls(weights[order][:, order], alone, floor, most_steps)
-        if done:
+        done, labels = _best(weights[order][:, order], floor, most_steps, incumbent.expired)
+        late = incumbent.expired()
+        if done or late:
             place = np.empty(m, np.int64)
             place[order] = labels
             incumbent.offer(place[problem.groups])
-            return True
+            return done
     return False
+
+
+def _best(
+    weights: IntMatrix, floor: int, most_steps: int, expired: Callable[[], bool]
+) -> tuple[bool, IntVector]:
+    """Search in plain Python or by the kernel: both take the same steps."""
+    if is_plain(len(weights)):
+        return plain_dolls(weights, floor, most_steps, expired)
+    from solvers.branch_and_cut._doll_kernels import best_of_dolls
+
+    return best_of_dolls(weights, np.arange(len(weights)), floor, most_steps)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.game import IntMatrix, IntVector
-from solvers.branch_and_cut.dual.kernels import Singles
+from coalitions.game import FloatMatrix, IntMatrix, IntVector
 from solvers.branch_and_cut.problem import Problem
-from solvers.local_search.dense_search import memetic
-from solvers.local_search.descent import improve, never
-from solvers.local_search.random_state import RandomState, random_state
-from solvers.local_search.slices import Improvement
 from solvers.preparation.components import components, numbered
+
+if TYPE_CHECKING:
+    from solvers.branch_and_cut.dual.kernels import Singles
+    from solvers.local_search.random_state import RandomState
+    from solvers.local_search.slices import Improvement
 
 FEW_PLAYERS = 150
 """Up to this many players, rounds of iterated local search take turns with annealing."""
@@ -40,7 +42,7 @@ class Incumbent:
     seed
         Source of randomness.
     expired
-        Tells whether it is time to stop; it is asked where a graph is large.
+        Tells whether it is time to stop; it is asked where a search is long.
     """
 
     def __init__(
@@ -48,20 +50,28 @@ class Incumbent:
         weights: IntMatrix,
         start: IntVector | None,
         seed: int,
-        expired: Callable[[], bool] = never,
+        expired: Callable[[], bool] = lambda: False,
     ) -> None:
         self._exact = weights
-        self._weights = weights.astype(np.float64)
-        self._state: RandomState = random_state(seed, 2)
         self.labels: IntVector = np.arange(len(weights))
         self.value = 0
         if start is not None:
             self.offer(start)
         self._seed = seed
-        self._expired = expired
+        self.expired = expired
         self._annealing: Iterator[Improvement] | None = None
         self._slices_left = SLICES
         self._worked = 0.0
+
+    @functools.cached_property
+    def _weights(self) -> FloatMatrix:
+        return self._exact.astype(np.float64)
+
+    @functools.cached_property
+    def _state(self) -> RandomState:
+        from solvers.local_search.random_state import random_state
+
+        return random_state(self._seed, 2)
 
     def offer(self, labels: IntVector) -> None:
         """Take a structure if it is better."""
@@ -87,8 +97,10 @@ class Incumbent:
             Called after each slice.
         """
         if self._annealing is None:
+            from solvers.local_search.dense_search import memetic
+
             start = numbered(self.labels)
-            self._annealing = memetic(self._weights, start, self._seed, 1.0, self._expired)
+            self._annealing = memetic(self._weights, start, self._seed, 1.0, self.expired)
         if len(self._weights) > FEW_PLAYERS:
             n = len(self._weights)
             cost = min(SLICE_PER_PAIR * n * n, MOST_PER_SLICE)
@@ -115,5 +127,7 @@ class Incumbent:
         self._improve(merge[problem.groups], rounds)
 
     def _improve(self, labels: IntVector, rounds: int) -> None:
-        found = improve(self._weights, numbered(labels), rounds, self._state, self._expired)
+        from solvers.local_search.descent import improve
+
+        found = improve(self._weights, numbered(labels), rounds, self._state, self.expired)
         self.offer(found[1])

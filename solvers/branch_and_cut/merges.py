@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from coalitions.game import IntMatrix
+from solvers.branch_and_cut.plain import is_plain, plain_merges
 
 
 def trimmed(weights: IntMatrix) -> IntMatrix:
@@ -67,6 +68,8 @@ def merges(
     Node j of a pair (i, j) is part of node i from then on. Sums of weights must fit int64 with two
     bits to spare. Where time has `expired`, the pairs found so far are the answer.
     """
+    if is_plain(len(weights)):
+        return plain_merges(weights)
     from solvers.branch_and_cut._merge_kernels import merge_pass
 
     left = weights.copy()

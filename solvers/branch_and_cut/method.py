@@ -13,6 +13,7 @@ import numpy as np
 
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
+from solvers.branch_and_cut.plain import FEW_GROUPS
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.proofs.certificate import Certificate, Part
@@ -63,6 +64,7 @@ class BranchAndCut(Solver):
     certify: bool = False
 
     certifies: ClassVar[bool] = True
+    at_once: ClassVar[int] = FEW_GROUPS
 
     def certifying(self) -> BranchAndCut:
         """Return this method without its short cuts."""
@@ -77,23 +79,22 @@ class BranchAndCut(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the best structure, a bound, and a way to a certificate of it."""
-        from solvers.branch_and_cut.dolls import closed_by_dolls
         from solvers.branch_and_cut.incumbent import Incumbent
 
-        seconds = limits.seconds_left
-        if SHARE_OF_PREPARATION * limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
+        seconds, n = limits.seconds_left, graph.n_players
+        if n > FEW_GROUPS and SHARE_OF_PREPARATION * seconds < SECONDS_PER_PAIR * n**2:
             return _unproven(graph, limits, warm_start)
         task = _Task.of(graph, limits)
         incumbent = Incumbent(
             task.untrimmed, warm_start, limits.seed, expired=lambda: limits.expired
         )
-        incumbent.descend()
-        if self.certify or limits.expired or not closed_by_dolls(task.problem, incumbent):
-            answer, short_cuts = _bounded(task, incumbent, limits, self.certify)
-        else:
+        known = _is_known(task, incumbent, self.certify)
+        if known and not self.certify:
             stats = {"nodes": 1, "steps": 0, "cuts": 0, "merged": len(task.rules)}
             bound = task.scaled.bound(incumbent.value)
             answer, short_cuts = Answer(incumbent.labels, bound, stats), 1
+        else:
+            answer, short_cuts = _bounded(task, incumbent, limits, self.certify, known)
         if not short_cuts:
             return answer
         prove = functools.partial(_certified, graph, answer.labels, limits.seed, seconds)
@@ -163,10 +164,31 @@ class _Task:
         return cls(scaled, units, untrimmed, rules, problem)
 
 
+def _is_known(task: _Task, incumbent: Incumbent, certify: bool) -> bool:
+    """Look for the best structure before the dual starts; tell whether the incumbent has it.
+
+    With few groups Russian dolls know it, also where they are no proof; with more, a first descent
+    gives them something to start from.
+    """
+    from solvers.branch_and_cut.dolls import closed_by_dolls
+
+    if task.problem.n_groups <= FEW_GROUPS:
+        if closed_by_dolls(task.problem, incumbent):
+            return True
+        if not incumbent.expired():
+            incumbent.descend()
+        return False
+    incumbent.descend()
+    return not certify and not incumbent.expired() and closed_by_dolls(task.problem, incumbent)
+
+
 def _bounded(
-    task: _Task, incumbent: Incumbent, limits: Limits, certify: bool
+    task: _Task, incumbent: Incumbent, limits: Limits, certify: bool, known: bool
 ) -> tuple[Answer, int]:
-    """Search with the dual; return also how many short cuts its record does not prove."""
+    """Search with the dual; return also how many short cuts its record does not prove.
+
+    Where the best structure is `known`, no time is spent on the search for a better one.
+    """
     from solvers.branch_and_cut.tree import TreeSearch
 
     last_report = started = time.monotonic()
@@ -191,6 +213,7 @@ def _bounded(
         seconds_left=lambda: limits.seconds_left,
         seed=limits.seed,
         certify=certify,
+        known=known,
     )
     try:
         tree.run()
@@ -239,13 +262,15 @@ def _certified(
     graph: SynergyGraph, labels: IntVector, seed: int, seconds: float
 ) -> Certificate | None:
     """Return a certificate of the bound that can be proven for a known structure in that time."""
+    from solvers.branch_and_cut.dolls import closed_by_dolls
     from solvers.branch_and_cut.incumbent import Incumbent
 
     deadline = None if seconds == math.inf else time.monotonic() + seconds
     limits = Limits(deadline=deadline, seed=seed)
     task = _Task.of(graph, limits)
     incumbent = Incumbent(task.untrimmed, labels, seed)
-    answer, _ = _bounded(task, incumbent, limits, certify=True)
+    known = task.problem.n_groups <= FEW_GROUPS and closed_by_dolls(task.problem, incumbent)
+    answer, _ = _bounded(task, incumbent, limits, certify=True, known=known)
     if limits.interrupted.is_set():
         raise KeyboardInterrupt
     return answer.certificate

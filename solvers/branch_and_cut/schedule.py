@@ -28,20 +28,29 @@ class Schedule:
         The best structure so far; it is improved on the way.
     check
         Called after each piece of work; raises an exception to end the search.
+    idle
+        Whether there is nothing to look for, because nothing can be better.
     """
 
-    def __init__(self, incumbent: Incumbent, check: Callable[[], None]) -> None:
+    def __init__(
+        self, incumbent: Incumbent, check: Callable[[], None], *, idle: bool = False
+    ) -> None:
         self._incumbent = incumbent
         self._check = check
+        self._idle = idle
 
     def round(self, ascent: Ascent, turn: int) -> None:
         """Look for a better structure near the soft point."""
+        if self._idle:
+            return
         threshold = THRESHOLDS[turn % len(THRESHOLDS)]
         self._incumbent.round(ascent.problem, ascent.point, threshold, 3)
         self._check()
 
     def follow_up(self) -> None:
         """Let local search go on a little from a structure that was just found."""
+        if self._idle:
+            return
         self._incumbent.advance(FEW_SLICES, 0.0, self._check)
 
     def go_on(self, bound: int, work: float, *, due: bool) -> None:
@@ -50,6 +59,8 @@ class Schedule:
         It goes on when its turn is `due`, and where there is no hope of a proof in between, too.
         `work` is what the dual has done so far.
         """
+        if self._idle:
+            return
         value = self._incumbent.value
         distance = (bound - value) / max(value, 1)
         share = min(MOST_OF_SEARCH, distance) * work

@@ -95,6 +95,8 @@ class TreeSearch:
         Source of randomness.
     certify
         Whether the record must hold a proof of everything.
+    known
+        Whether the incumbent is the best structure: then none is looked for.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class TreeSearch:
         seconds_left: Callable[[], float],
         seed: int,
         certify: bool,
+        known: bool = False,
     ) -> None:
         self.incumbent = incumbent
         self.record = Record()
@@ -114,7 +117,7 @@ class TreeSearch:
         self.cuts = 0
         # Dolls leave nothing to check, and the caller had a try with all that is undecided.
         self.short_cuts = None if certify else ShortCuts(incumbent, problem.n_undecided)
-        self._beside = Schedule(incumbent, check)
+        self._beside = Schedule(incumbent, check, idle=known)
         self._work = 0
         self._allowed = allowed
         self._check = check
