@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from coalitions.errors import InvalidInputError
 from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
 
@@ -62,14 +64,9 @@ class TeamDemands:
             A number is not positive, or a player is not there.
         """
         n = len(names)
-        both = (1, n) if n_groups is None else n_groups
-        least, largest = (both, both) if isinstance(both, int) else _two(both, whose)
-        low = 1 if min_size is None else min_size
-        high = n if max_size is None else max_size
-        for name, number in (("n_groups", least), ("n_groups", largest)):
-            _check_whole(number, f"{whose}{name}")
-        for name, number in (("min_size", low), ("max_size", high)):
-            _check_whole(number, f"{whose}{name}")
+        least, largest = _count((1, n) if n_groups is None else n_groups, whose)
+        low = _whole_from_1(1 if min_size is None else min_size, f"{whose}min_size")
+        high = _whole_from_1(n if max_size is None else max_size, f"{whose}max_size")
         if (weights is None) != (max_weight is None):
             raise InvalidInputError(f"{whose}weights and max_weight belong together; give both")
         loads: tuple[Fraction, ...] = ()
@@ -170,18 +167,20 @@ class TeamDemands:
         return cls(n_players, low, high, least, largest, loads, max_load, frozenset(roles))
 
 
-def _check_whole(number: object, name: str) -> None:
-    # Beyond int64 no graph has so many players; a file may say anything.
-    if type(number) is not int or not 1 <= number < 1 << 62:
-        raise InvalidInputError(f"{name} must be a whole number from 1 on")
-
-
-def _two(both: Sequence[int], whose: str) -> tuple[int, int]:
-    if len(both) != 2 or not all(type(number) is int for number in both) or both[0] > both[1]:
+def _count(n_groups: Count, whose: str) -> tuple[int, int]:
+    both = list(n_groups) if isinstance(n_groups, Sequence) else [n_groups, n_groups]
+    if len(both) != 2:
         raise InvalidInputError(
             f"{whose}n_groups must be a whole number, or two: the least and the largest"
         )
-    return both[0], both[1]
+    least, largest = (_whole_from_1(number, f"{whose}n_groups") for number in both)
+    return least, largest
+
+
+def _whole_from_1(number: object, name: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise InvalidInputError(f"{name} must be a whole number from 1 on")
+    return int(number)
 
 
 def _loads(weights: Weights, names: Sequence[str], whose: str) -> tuple[Fraction, ...]:
@@ -211,8 +210,9 @@ def _load(number: float, name: str, whose: str) -> Fraction:
 def _player(player: object, names: Sequence[str], where: str) -> int:
     if isinstance(player, str) and player in names:
         return names.index(player)
-    if isinstance(player, int) and not isinstance(player, bool) and 0 <= player < len(names):
-        return player
+    is_number = isinstance(player, int | np.integer) and not isinstance(player, bool)
+    if is_number and 0 <= player < len(names):
+        return int(player)
     raise InvalidInputError(f"{where} names a player that is not there")
 
 
