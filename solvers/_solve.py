@@ -31,6 +31,7 @@ from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
 from solvers.preparation.demands import Contraction, Pairs, contract
 from solvers.preparation.sizes import Count, Roles, Weights, checked_sizes
 from solvers.proofs.certificate import Certificate, Part
+from solvers.proofs.team_demands import TeamDemands
 from solvers.sizes import Sizes
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
@@ -165,16 +166,15 @@ def solve(
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 
     problem = contract(graph, must_link, cannot_link)
-    sizes = checked_sizes(
-        problem,
-        graph.labels,
-        n_groups=n_groups,
-        min_size=min_size,
-        max_size=max_size,
-        weights=weights,
-        max_weight=max_weight,
-        at_least_one_of=at_least_one_of,
-    )
+    asked: dict[str, Any] = {
+        "n_groups": n_groups,
+        "min_size": min_size,
+        "max_size": max_size,
+        "weights": weights,
+        "max_weight": max_weight,
+        "at_least_one_of": [list(role) for role in at_least_one_of],
+    }
+    sizes = checked_sizes(problem, graph.labels, **asked)
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
     if certificate:
         _check_certifies(name, method, automatic=solver == "auto", sized=sizes is not None)
@@ -219,7 +219,7 @@ def solve(
         seconds=time.monotonic() - started,
         solver=name,
         stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
-        prove=answer.prove,
+        prove=answer.prove if sizes is None else _prove_teams(graph, problem, answer, asked),
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
         losses=lost,
@@ -286,8 +286,8 @@ def _check_certifies(name: str, method: Solver, *, automatic: bool, sized: bool)
     """Raise if a method gives no certificate, and say what would."""
     if sized and not (method.certifies and method.takes_sizes):
         raise InvalidInputError(
-            "there is no certificate with n_groups, min_size or max_size: no solver that honours"
-            " them gives one; leave out the certificate or the sizes"
+            f"{name} gives no certificate for sizes, counts, weights or roles of coalitions; use"
+            " branch-and-price"
         )
     if not method.certifies:
         chosen = f"auto takes {name} for so many players, which" if automatic else name
@@ -498,3 +498,30 @@ def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) ->
             return None
         parts += answer.certificate.placed([behind[p] for p in piece.players], n).parts
     return Certificate(n, tuple(parts), problem.must_link, problem.cannot_link)
+
+
+def _prove_teams(
+    graph: SynergyGraph, problem: Contraction, answer: Answer, asked: dict[str, Any]
+) -> Callable[[], Certificate | None] | None:
+    """Return what makes the certificate for the players, from that for nodes; None for none."""
+    if answer.prove is None:
+        return None
+
+    def prove() -> Certificate | None:
+        found = answer.certificate
+        if found is None or found.teams is None:
+            return None
+        behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
+        for player, node in enumerate(problem.group.tolist()):
+            behind[node].append(player)
+        nodes = tuple(tuple(behind[k]) for (k,) in found.teams.nodes)
+        return Certificate(
+            len(problem.group),
+            (),
+            problem.must_link,
+            problem.cannot_link,
+            teams=replace(found.teams, nodes=nodes),
+            demands=TeamDemands.of(graph.labels, **asked),
+        )
+
+    return prove

@@ -57,7 +57,8 @@ def verify_command(
         "must_link": pairs_of(must_link, graph.labels, "--must-link"),
         "cannot_link": pairs_of(cannot_link, graph.labels, "--cannot-link"),
     }
-    demands = _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
+    demands: dict[str, Any] = {}
+    demands |= _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
     _check_sizes(structure, sizes_of(document, solution_file), solution_file)
     proof = None if certificate is None else Certificate.read(certificate)
     checked = verify(graph, structure, proof, **demands)

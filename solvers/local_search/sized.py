@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from coalitions.errors import NoSolutionError
-from coalitions.game import FloatMatrix, IntVector
+from coalitions.game import FloatMatrix, IntMatrix, IntVector
 from solvers.local_search.feasibility import first_structure
 from solvers.local_search.random_state import RandomState, random_state
-from solvers.local_search.sized_kernels import IntMatrix, Rules, Teams, anneal, restart, settle
+from solvers.local_search.sized_kernels import Rules, Teams, anneal, restart, settle
 from solvers.local_search.slices import Improvement
 from solvers.preparation.components import numbered
 from solvers.sizes import Sizes

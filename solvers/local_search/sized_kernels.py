@@ -16,10 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
 from solvers.local_search.random_state import RandomState, two_below, uniform
-
-IntMatrix = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 class Rules(NamedTuple):
