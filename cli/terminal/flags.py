@@ -29,5 +29,5 @@ def in_flags(sentence: str, flags: Mapping[str, str]) -> str:
             sentence = re.sub(rf"{_BEFORE}{name}{_AFTER}", flag, sentence)
         else:
             sentence = re.sub(rf"(^|: |; )({name})(?= is )", rf"\1{flag}", sentence)
-            sentence = re.sub(rf"(?<=\bwith ){name}(?= \w)", flag, sentence)
+            sentence = re.sub(rf"(?<=\bwith ){name}(?= (full|rp-star)\b)", flag, sentence)
     return sentence

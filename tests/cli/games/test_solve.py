@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,7 @@ def test_a_table_is_not_wrapped_in_a_pipe(tmp_path):
             for a, name in enumerate(names)]  # fmt: skip
     path = tmp_path / "long.csv"
     path.write_text("\n".join([",".join(["", *names]), *rows]))
-    result = coalitions("solve", path, "--solver", "greedy")
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    result = coalitions("solve", path, "--solver", "greedy", env=environment)
     assert ", ".join(names) in result.stdout
     assert "22.5" in result.stdout
