@@ -8,7 +8,7 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.terminal.completion import completion
-from cli.terminal.output import Format, Json, Plugin, Seed, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, Json, Missing, Plugin, Seed, Symmetrise, print_json, stdout
 from cli.terminal.text import visible
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def shapley_command(
     ] = None,
     seed: Seed = 0,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     plugin: Plugin = None,
     json_output: Json = False,
@@ -57,7 +58,7 @@ def shapley_command(
     del plugin  # imported by its callback
     from coalitions.values.shapley import shapley
 
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     found = shapley(game, method, budget, target_error=target_error, seed=seed)
     if json_output:
         print_json(

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._demands import by_name, pairs_of, structures_in_words
+from cli.games._game_file import read_graph
 from cli.games._solution_file import read_structure
 from cli.terminal.completion import completion
 from cli.terminal.output import (
     Format,
     Json,
+    Missing,
     Plugin,
     Quiet,
     Seed,
     Symmetrise,
     Verbose,
+    check_writable,
     loudness,
     print_json,
     stderr,
     stdout,
 )
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import write_json
 
@@ -37,7 +40,8 @@ def solve_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
         ),
     ],
     solver: Annotated[
@@ -77,6 +81,7 @@ def solve_command(
         bool, typer.Option("--all-optimal", help="List all structures that are optimal.")
     ] = False,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
     plot: Annotated[
@@ -95,15 +100,18 @@ def solve_command(
 
     Example: coalitions solve examples/data/three_domains.csv --time-limit 10
     """
-    from coalitions.graph import SynergyGraph
     from solvers import solve
 
     loudness(quiet, verbose)
+    for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
+        check_writable(path, option)
     if plot is not None:
         from cli.report.structure_plot import check_plot_path, draw_solution
 
         check_plot_path(plot)
-    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    graph = read_graph(
+        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+    )
     asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
     sizes: dict[str, Any] = {name: number for name, number in asked.items() if number is not None}
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
@@ -127,6 +135,15 @@ def solve_command(
         )
     line.end(solution)
     document = solution_document(graph, solution, sizes)
+    # Printed first: what cannot be written after all is not lost.
+    if json_output:
+        print_json(document)
+    else:
+        _print_solution(graph, solution, sizes)
+        if all_optimal or n_best is not None:
+            _print_others(graph, solution, all_optimal=all_optimal)
+    if "others" in solution.stats and not quiet:
+        stderr().print(visible(solution.stats["others"]), soft_wrap=True)
     if certificate is not None:
         if solution.certificate is None:
             raise InvalidInputError(
@@ -137,14 +154,6 @@ def solve_command(
         write_json(output, document)
     if plot is not None:
         draw_solution(graph, solution, plot)
-    if json_output:
-        print_json(document)
-    else:
-        _print_solution(graph, solution, sizes)
-        if all_optimal or n_best is not None:
-            _print_others(graph, solution, all_optimal=all_optimal)
-    if "others" in solution.stats and not quiet:
-        stderr().print(visible(solution.stats["others"]), soft_wrap=True)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
@@ -240,7 +249,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
         table.add_row(
-            str(number), visible(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+            str(number), visible(names + more), str(len(block)), figure(inside[number - 1])
         )
         if number == MOST_ROWS < len(solution.structure):
             table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
@@ -253,11 +262,10 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
         )
     else:
         limit = "" if among is None else f" among {among}"
-        verdict = (
-            f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
-        )
+        most = figure(solution.bound)
+        verdict = f"not proven: at most {most} is possible{limit}, gap {solution.gap:.3%}"
     console.print(
-        f"\nvalue {solution.value:.10g}   {visible(verdict)}",
+        f"\nvalue {figure(solution.value)}   {visible(verdict)}",
         soft_wrap=among is not None,  # a statement about names stays in one line
     )
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")

@@ -9,7 +9,7 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
-from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import visible
 from coalitions.errors import BudgetError
 
@@ -36,6 +36,7 @@ def stability_command(
         ),
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -46,7 +47,7 @@ def stability_command(
     from coalitions.structures.stability import NOTIONS, find_deviation
     from coalitions.values.owen import payoffs
 
-    game = read_game(graph, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(graph, file_format=file_format, symmetrise=symmetrise, missing=missing)
     blocks = read_structure(structure, game)
     wanted = notion or NOTIONS.names()
     for name in wanted:

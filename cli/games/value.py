@@ -12,7 +12,7 @@ import typer
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
 from cli.terminal.completion import registered
-from cli.terminal.output import Format, Json, Seed, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, Json, Missing, Seed, Symmetrise, print_json, stdout
 from cli.terminal.text import visible
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
@@ -78,6 +78,7 @@ def value_command(
         Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -96,7 +97,7 @@ def value_command(
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option}")
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     question = Question(
         game,
         method or "auto",

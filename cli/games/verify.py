@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._demands import Pairs, by_name, pairs_of, structures_in_words
+from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
-from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def verify_command(
         typer.Option(metavar="A,B", help="Players that had to be apart; may be repeated."),
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -46,11 +48,10 @@ def verify_command(
 
     Example: coalitions verify graph.csv solution.json --certificate proof.json
     """
-    from coalitions.graph import SynergyGraph
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import verify
 
-    graph = SynergyGraph.read(graph_file, format=file_format, symmetrise=symmetrise)
+    graph = read_graph(graph_file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     document = read_document(solution_file)
     structure = structure_of(document, graph, solution_file)
     flags: dict[str, Pairs] = {
@@ -82,12 +83,12 @@ def verify_command(
         return
     console = stdout()
     console.print(f"partition   {structure.n_players} players in {len(structure)} coalitions, ok")
-    console.print(f"value       {checked.value:.10g}, ok")
+    console.print(f"value       {figure(checked.value)}, ok")
     if checked.bound is None:
         console.print("bound       bound not checked: give the proof with --certificate")
         return
     console.print(
-        f"bound       {checked.bound:.10g}, ok: {visible(statement or '')}",
+        f"bound       {figure(checked.bound)}, ok: {visible(statement or '')}",
         soft_wrap=bool(checked.must_link or checked.cannot_link),  # names stay in one line
     )
 

@@ -25,3 +25,15 @@ def fitting(text: str, most: int = 40) -> str:
 def visible_lines(text: str) -> str:
     """Return a text of our own making, whose line ends are meant, made visible line by line."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+def figure(number: float) -> str:
+    """Return a number as a person writes it: ten digits at most, an exponent only if it must be.
+
+    Examples
+    --------
+    >>> figure(444.10000000000014), figure(12345678901.5), figure(1e300), figure(-0.0)
+    ('444.1', '12345678902', '1e+300', '0')
+    """
+    text = f"{number + 0.0:.10g}"
+    return f"{number:.0f}" if "e+" in text and abs(number) < 1e15 else text

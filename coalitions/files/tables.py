@@ -393,13 +393,24 @@ def _pair_columns(lines: list[_Line], mark: str) -> tuple[int, int, int] | None:
         return None
     if _are_pairs(body, columns, mark):
         return columns
-    whole = all(_is_whole(line[k]) for line in body for k in columns[:2])
-    numbers = all(number(line[columns[2]], mark) is not None for line in body)
     headed = all(number(header[k], mark) is None for k in columns)
-    # Players may be numbers; three rows of three numbers are a matrix.
-    if whole and numbers and len(body) + (not headed) != 3 and (headed or _is_whole(header[0])):
-        return columns
-    return None
+    return columns if _count_players(body if headed else lines, columns, mark, headed) else None
+
+
+def _count_players(
+    lines: list[_Line], columns: tuple[int, int, int], mark: str, headed: bool
+) -> bool:
+    """Tell whether lines are pairs of players that are numbers.
+
+    Three rows of three numbers are a matrix; and its rows, 0 a b and a 0 c, would list a pair in
+    both directions.
+    """
+    a, b, w = columns
+    if len(lines) == 3 or not all(_is_whole(line[k]) for line in lines for k in (a, b)):
+        return False
+    ends = [frozenset((_name(line[a]), _name(line[b]))) for line in lines]
+    distinct = headed or (len(set(ends)) == len(ends) and all(len(pair) == 2 for pair in ends))
+    return distinct and all(number(line[w], mark) is not None for line in lines)
 
 
 def _are_pairs(lines: list[_Line], columns: tuple[int, int, int], mark: str) -> bool:
@@ -469,7 +480,6 @@ def _laid_out(
         above = [_name(header[column]) for column in range(1, width)]
         return body, _agreed(above, beside, body, where, understood), 1
     if len(lines) == width:
-        understood.notes.append("without names")
         return lines, None, 0
     words = [_name(cell) for cell in header.cells[:width]]
     if len(lines) == width + 1 and all(words) and header.used == width:
