@@ -23,6 +23,7 @@ import cli.federation
 import cli.games
 from cli.terminal.text import visible
 from coalitions import __version__
+from coalitions.compiling.clock import when_long
 
 app = typer.Typer(
     name="coalitions",
@@ -86,12 +87,21 @@ def main() -> None:
         # A .numba_config.yaml in the working folder must not say where compiled code comes from;
         # an empty value is numba's default, and what the user has set stays.
         os.environ.setdefault(name, "")
+    when_long(_say_what_takes_long)
     try:
         _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
         code = _exit_code()
     except KeyboardInterrupt:  # while modules are loaded
         code = _complain("interrupted", 130)
     sys.exit(code)
+
+
+def _say_what_takes_long() -> None:
+    sys.stderr.write(
+        "compiling: only the first time on a machine, up to half a minute;"
+        " `coalitions warm-up` does all of it at once\n"
+    )
+    sys.stderr.flush()
 
 
 def _heard_again(shown: Callable[[Any], object]) -> Callable[[Any], None]:

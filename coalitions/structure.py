@@ -66,6 +66,11 @@ class CoalitionStructure:
         vector = np.asarray(labels)
         if vector.ndim != 1:
             raise InvalidInputError(f"labels have shape {vector.shape}; expected one per player")
+        if vector.dtype.kind in "iu":
+            blocks: dict[int, list[int]] = {}
+            for player, label in enumerate(vector.tolist()):
+                blocks.setdefault(label, []).append(player)
+            return cls(blocks.values())
         _, numbers = np.unique(vector, return_inverse=True)
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1

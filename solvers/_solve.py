@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import (
-    OPTIMALITY_TOLERANCE,
+    EXACT_TOLERANCE,
     at_stake,
     losses,
     positive_weight,
@@ -128,7 +128,7 @@ def solve(
     >>> solution.structure.coalitions, solution.value, solution.optimal
     (((0, 1), (2,)), 3.0, True)
     """
-    started = time.monotonic()
+    started, waited = clock(), ready_seconds()
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
     if warm_start is not None:
@@ -205,20 +205,26 @@ def solve(
     lost = 0.0 if sizes is None else losses(problem.graph, answer.labels)
     stake = at_stake(gains, lost)
     # What players that must be together are worth is no gain, so it is left out where it counts.
-    missing = Fraction(answer.bound) - _gained(graph, problem, structure, value, stake)
-    if -missing > Fraction(OPTIMALITY_TOLERANCE) * Fraction(stake):
+    bound = Fraction(answer.bound)
+    missing = bound - _gained(graph, problem, structure, value, stake)
+    bound += problem.constant
+    if missing < 0 and -missing > EXACT_TOLERANCE * Fraction(stake):
         raise NoSolutionError(
-            f"{name} claims the bound {rounded_up(Fraction(answer.bound) + problem.constant)!r},"
+            f"{name} claims the bound {rounded_up(bound)!r},"
             f" but its structure is worth {value!r}; one of the two is wrong"
         )
     return Solution(
         structure=structure,
         value=value,
-        bound=reported_bound(value, Fraction(answer.bound) + problem.constant, missing, stake),
+        bound=reported_bound(value, bound, missing, stake),
         positive_weight=gains,
-        seconds=time.monotonic() - started,
+        seconds=clock() - started,
         solver=name,
-        stats={**answer.stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
+        stats={
+            **answer.stats,
+            **({"interrupted": True} if limits.interrupted.is_set() else {}),
+            **compile_figures(ready_seconds() - waited),
+        },
         prove=answer.prove if sizes is None else _prove_teams(graph, problem, answer, asked),
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
@@ -403,7 +409,7 @@ def _without_dear_pairs(
     labels = answer.labels
     value = sum(map(Fraction, weight[labels[i] == labels[j]].tolist()), Fraction(0))
     stake = at_stake(positive_weight(graph), losses(graph, labels))
-    proven = Fraction(answer.bound) - value <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(stake)
+    proven = Fraction(answer.bound) - value <= EXACT_TOLERANCE * Fraction(stake)
     dear = weight < -2.0 * stake
     known = {(min(pair), max(pair)) for pair in sizes.apart}
     apart = known | set(zip(i[dear].tolist(), j[dear].tolist(), strict=True))
@@ -438,9 +444,12 @@ def _by_components(
             prove = partial(_proven_later, name, method, piece.graph, limits.seed, seconds)
             answer = replace(answer, prove=prove)
         answers.append(answer)
-        # A coalition is named after its first player, so names never clash between pieces.
-        _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
-        labels[piece.players] = piece.players[first[block]]
+        if piece.graph is problem.graph:  # there is no other piece
+            labels = answer.labels
+        else:
+            # A coalition is named after its first player: no name is given in two pieces.
+            _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
+            labels[piece.players] = piece.players[first[block]]
         tally.close(number, answer)
     proven = all(answer.prove is not None for answer in answers)
     joined = partial(_joined, problem, pieces, answers) if method.certifies and proven else None
@@ -456,7 +465,7 @@ def _proven_later(
     name: str, method: Solver, graph: SynergyGraph, seed: int, seconds: float
 ) -> Certificate | None:
     """Return the certificate of a component that needed no search: it is made now, in that time."""
-    deadline = None if seconds == math.inf else time.monotonic() + seconds
+    deadline = None if seconds == math.inf else clock() + seconds
     limits = Limits(deadline=deadline, seed=seed)
     together = np.zeros(graph.n_players, np.int64)
     answer = _in_one_piece(graph, partial(_called, name, method.certifying()), limits, together)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
 
+from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.enumeration import coalitions_of_masks, value_table
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, Game, IntVector, table_of
@@ -68,7 +68,7 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
     >>> solution.structure.coalitions, solution.value, solution.optimal
     (((0, 1), (2,)), 3.0, True)
     """
-    started = time.monotonic()
+    started, waited = clock(), ready_seconds()
     n = int(game.n_players)
     if not 1 <= n <= MAX_PLAYERS:
         raise InvalidInputError(
@@ -100,9 +100,9 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
         bound=max(bound, value),
         positive_weight=gain,
         losses=losses,
-        seconds=time.monotonic() - started,
+        seconds=clock() - started,
         solver="subset-dp",
-        stats=stats,
+        stats={**stats, **compile_figures(ready_seconds() - waited)},
     )
 
 

@@ -13,6 +13,9 @@ OPTIMALITY_TOLERANCE = 1e-9
 """How far value and bound may be apart in a proven optimum, relative to what is at stake:
 all that can be gained, and where sizes are demanded also what the structure loses."""
 
+EXACT_TOLERANCE = Fraction(OPTIMALITY_TOLERANCE)
+"""The same number, for comparisons of fractions."""
+
 
 def positive_weight(graph: SynergyGraph) -> float:
     """Return the sum of the positive weights: nothing on this graph can be worth more.
@@ -88,7 +91,7 @@ def reported_bound(value: float, bound: Fraction, gap: Fraction, at_stake: float
     is the next one above the bound unless that would tell another story.
     """
     reported = max(value, rounded_up(bound))
-    if gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(at_stake):
+    if gap <= EXACT_TOLERANCE * Fraction(at_stake):
         return reported if is_optimal(value, reported, at_stake) else value
     while is_optimal(value, reported, at_stake):
         reported = math.nextafter(reported, math.inf)

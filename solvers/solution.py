@@ -29,11 +29,12 @@ class Solution:
     positive_weight
         Sum of the positive weights: the scale on which value and bound are compared.
     seconds
-        Wall time.
+        Wall time, without that for which it had to wait for kernels.
     solver
         Name of the method that answered.
     stats
-        What the method counted: nodes, rows, iterations …
+        What the method counted: nodes, rows, iterations …; "compile_seconds" if kernels had to
+        be loaded or compiled.
     prove
         Makes the certificate, if the method has one.
     must_link, cannot_link

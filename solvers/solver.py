@@ -7,7 +7,6 @@ import functools
 import importlib.util
 import signal
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import MissingDependencyError
 from coalitions.extras import install_command
 from coalitions.game import IntVector
@@ -42,7 +42,8 @@ class Limits:
     Attributes
     ----------
     deadline
-        Moment of `time.monotonic` at which to stop; None for never.
+        Moment of `clock` at which to stop, which does not count the time that kernels take to
+        compile; None for never.
     gap
         Relative gap at which a proof counts as done.
     threads
@@ -70,20 +71,20 @@ class Limits:
             return 0.0
         if self.deadline is None:
             return float("inf")
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.deadline - clock())
 
     def part(self, share: float) -> Limits:
         """Return limits that end when a share of the time that is left is over."""
         if self.deadline is None:
             return self
-        return replace(self, deadline=time.monotonic() + share * self.seconds_left)
+        return replace(self, deadline=clock() + share * self.seconds_left)
 
     @property
     def expired(self) -> bool:
         """Whether it is time to stop: the deadline has passed, or somebody pressed Ctrl-C."""
         if self.interrupted.is_set():
             return True
-        return self.deadline is not None and time.monotonic() >= self.deadline
+        return self.deadline is not None and clock() >= self.deadline
 
 
 @contextlib.contextmanager

@@ -204,9 +204,7 @@ class _ProgressLine:
 
     def __enter__(self) -> _ProgressLine:
         if self._shown:
-            self._status = self._console.status(
-                "solving … (the first time on a machine, kernels are compiled: half a minute)"
-            )
+            self._status = self._console.status("solving …")
             self._status.start()
         return self
 

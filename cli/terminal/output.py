@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.terminal.text import visible_lines
+from coalitions.compiling.clock import when_long
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 
 if TYPE_CHECKING:
@@ -58,9 +59,11 @@ Plugin = Annotated[
 
 
 def loudness(quiet: bool, verbose: bool) -> None:
-    """Refuse to be quiet and verbose at once."""
+    """Refuse to be quiet and verbose at once; who is quiet does not say what takes long, either."""
     if quiet and verbose:
         raise InvalidInputError("--quiet and --verbose contradict each other: give one")
+    if quiet:
+        when_long(None)
 
 
 def stdout() -> Console:

@@ -73,15 +73,17 @@ def exact_of_table(table: FloatVector) -> FloatVector:
     if n <= NUMPY_PLAYERS:
         sums = sums_with_player(weights[coalition_sizes(n)] * (table - table[0]))
     else:
-        from coalitions.sampling.fold import membership_sums_of_table
+        from coalitions.sampling.fold import membership_sums_of_table, weight_rows
 
-        sums = membership_sums_of_table(table, n, weights)
+        sums = membership_sums_of_table(table, n, weight_rows(n, weights))
     return _settled(sums, float(table[-1] - table[0]))
 
 
 def exact_of_kernel(kernel: Kernel, n_players: int) -> FloatVector:
     """Return the exact Shapley values of a compiled game; nothing of size 2^n is stored."""
-    from coalitions.sampling.kernels import compiled_add, membership_sums_of_kernel
+    from coalitions.sampling.fold import weight_rows
+    from coalitions.sampling.kernels import compiled_add
+    from coalitions.sampling.subset_loop import membership_sums_of_kernel
 
     sums = membership_sums_of_kernel(
         compiled_add(kernel),
@@ -89,7 +91,7 @@ def exact_of_kernel(kernel: Kernel, n_players: int) -> FloatVector:
         kernel.parameters,
         kernel.empty,
         n_players,
-        membership_weights(n_players),
+        weight_rows(n_players, membership_weights(n_players)),
     )
     return _settled(sums[:-1], sums[-1] - kernel.empty)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from coalitions.compiling.kernel import njit
+from coalitions.game import FloatMatrix, FloatVector
+from coalitions.subset_sums import coalition_sizes
 
 BLOCK_BITS = 12
 """The fold streams over blocks of 2^12 values, which stay in the first-level cache."""
@@ -45,16 +48,11 @@ def halve(sums: Any, n_bits: int, first: int, out: Any) -> None:  # noqa: ANN401
             sums[s] += sums[half + s]
 
 
-@njit(cache=True)
-def weight_rows(n: int, n_low: int, weights: Any) -> Any:  # noqa: ANN401
+def weight_rows(n: int, weights: FloatVector) -> FloatMatrix:
     """Return weights of blocks: row p for a block whose number has p set bits."""
-    size = np.zeros(1 << n_low, np.int64)
-    for s in range(1, 1 << n_low):
-        size[s] = size[s >> 1] + (s & 1)
-    rows = np.empty((n - n_low + 1, 1 << n_low))
-    for p in range(n - n_low + 1):
-        for s in range(1 << n_low):
-            rows[p, s] = weights[p + size[s]]
+    n_low = min(n, BLOCK_BITS)
+    high, low = np.arange(n - n_low + 1), coalition_sizes(n_low).astype(np.int64)
+    rows: FloatMatrix = weights[high[:, None] + low]
     return rows
 
 
@@ -79,11 +77,13 @@ def add_block(block: Any, row: Any, empty: float, low: Any, weighted: Any) -> fl
 
 
 @njit(cache=True)
-def membership_sums_of_table(table: Any, n: int, weights: Any) -> Any:  # noqa: ANN401
-    r"""Return :math:`\sum_{S \ni i} c_{|S|} (v(S) - v(\emptyset))` of each player, in one pass."""
+def membership_sums_of_table(table: Any, n: int, rows: Any) -> Any:  # noqa: ANN401
+    r"""Return :math:`\sum_{S \ni i} c_{|S|} (v(S) - v(\emptyset))` of each player, in one pass.
+
+    `rows` are the `weight_rows` of c.
+    """
     n_low = min(n, BLOCK_BITS)
     size = 1 << n_low
-    rows = weight_rows(n, n_low, weights)
     low, room = np.zeros(size), np.empty(size)
     high = np.empty(1 << (n - n_low))
     for b in range(len(high)):

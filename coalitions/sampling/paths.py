@@ -86,7 +86,8 @@ def compiled_paths(
 
     A unit is one path or, if `antithetic`, a path and its reverse; there are at least two.
     """
-    from coalitions.sampling.kernels import compiled_add, path_moments
+    from coalitions.sampling.kernels import compiled_add
+    from coalitions.sampling.path_loop import path_moments
 
     word = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     mean, squares, distinct = path_moments(

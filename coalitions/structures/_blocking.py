@@ -7,8 +7,8 @@ with their synergies, the largest first.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 
 UNDECIDED, INSIDE, OUTSIDE = 0, 1, 2

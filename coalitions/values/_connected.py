@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
 from coalitions.sampling.fold import halve
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import IntMatrix, IntVector
 
 
@@ -59,7 +59,7 @@ def best_of_dolls(
                 given += weights[first, j]
         if given > known:
             known = given
-            best[first:] = start[first:]
+            copy_into(best[first:], start[first:])
         if first == 0:
             known = max(known, floor)
         depth = first
@@ -86,7 +86,7 @@ def best_of_dolls(
             if new == n:
                 if worth > known:
                     known = worth
-                    best[first:] = block[first:]
+                    copy_into(best[first:], block[first:])
                 continue
             bound = worth + best_value[new]
             used = max(blocks[depth], b + 1)

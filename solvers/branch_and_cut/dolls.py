@@ -60,4 +60,5 @@ def _best(
         return plain_dolls(weights, floor, most_steps, expired)
     from solvers.branch_and_cut._doll_kernels import best_of_dolls
 
-    return best_of_dolls(weights, np.arange(len(weights)), floor, most_steps)
+    done, labels = best_of_dolls(weights, np.arange(len(weights)), floor, most_steps)
+    return bool(done), labels

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from coalitions.compiling.clock import clock
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.branch_and_cut.plain import FEW_GROUPS
@@ -191,7 +191,7 @@ def _bounded(
     """
     from solvers.branch_and_cut.tree import TreeSearch
 
-    last_report = started = time.monotonic()
+    last_report = started = clock()
 
     def allowed(value: int) -> int:
         return value + max(task.tolerance, int(limits.gap * abs(value)))
@@ -200,7 +200,7 @@ def _bounded(
         nonlocal last_report
         if limits.expired:
             raise TimeIsUp
-        now = time.monotonic()
+        now = clock()
         if limits.report is not None and now - last_report > REPORT_EVERY:
             last_report = now
             limits.report(_progress(task.scaled, incumbent.value, tree.bound, now - started))
@@ -265,7 +265,7 @@ def _certified(
     from solvers.branch_and_cut.dolls import closed_by_dolls
     from solvers.branch_and_cut.incumbent import Incumbent
 
-    deadline = None if seconds == math.inf else time.monotonic() + seconds
+    deadline = None if seconds == math.inf else clock() + seconds
     limits = Limits(deadline=deadline, seed=seed)
     task = _Task.of(graph, limits)
     incumbent = Incumbent(task.untrimmed, labels, seed)

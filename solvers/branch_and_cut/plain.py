@@ -1,6 +1,6 @@
 """Small problems in plain Python: the same decisions as the compiled kernels, without a compiler.
 
-To solve a dozen players takes a millisecond, but to import a compiler one second, and to run it ten.
+To solve a dozen players takes a millisecond, but to import a compiler a second, and to run it ten.
 So the integer searches exist twice, step for step the same: whichever runs, the answer is the same.
 Plain Python serves until a process has spent about as long with it as kernels take to load.
 """

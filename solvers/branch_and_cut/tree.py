@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from coalitions.compiling.clock import clock
 from solvers.branch_and_cut.dual.ascent import Ascent
 from solvers.branch_and_cut.dual.cuts import violated_cuts
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
@@ -237,7 +237,7 @@ class TreeSearch:
         ascent.run(1)
         left, sharp = WARM_UP, SHARP * self._scale
         while left > 0:
-            began = time.monotonic()
+            began = clock()
             ascent.update_triangles(0.02, self._check)
             steps = min(CHUNK, left)
             # What is left of the smoothing goes in equal ratios, one for each step that is left.
@@ -251,7 +251,7 @@ class TreeSearch:
             ascent = following
             if self.incumbent.value > before or left <= 0:
                 self._beside.follow_up()
-            pace = (time.monotonic() - began) / steps
+            pace = (clock() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
         self._cut(ascent, patience=4, steps=60 if ascent.problem.n_groups > TINY else 160)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.typed import Dict
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 
 

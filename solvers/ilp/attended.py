@@ -11,10 +11,10 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from coalitions.compiling.clock import clock
 from solvers.solver import Limits
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def run_program(command: list[str], limits: Limits) -> tuple[int | None, str]:
                 return process.returncode, output.decode(errors="replace")
             except subprocess.TimeoutExpired:
                 pass
-            now = time.monotonic()
+            now = clock()
             late = limits.deadline is not None and now > limits.deadline + OVERTIME
             if asked is None and (late or limits.interrupted.is_set()):
                 asked = now

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,16 @@ def maximise_in_child(
     solver: IlpSolver, program: Program, limits: Limits, start: FloatVector | None
 ) -> ProgramAnswer | None:
     """Return what the solver brings home from a process of its own; None if that was ended."""
+    # No kernels are made ready in the child, so its clock is `time.monotonic`, which agrees between
+    # the processes of a machine.
+    left = limits.seconds_left
+    deadline = None if limits.deadline is None else time.monotonic() + left
     with tempfile.TemporaryDirectory(prefix="coalitions-") as folder:
         task = {
             "solver": solver,
             "program": program,
             "start": start,
-            "deadline": limits.deadline,
+            "deadline": deadline,
             "gap": limits.gap,
             "threads": limits.threads,
             "seed": limits.seed,
@@ -60,7 +65,6 @@ def main(folder: str) -> None:
     """Solve the task in a folder and leave the answer beside it, complete or not at all."""
     with Path(folder, "task").open("rb") as file:
         task = pickle.load(file)
-    # Clocks of `time.monotonic` agree between the processes of a machine.
     limits = Limits(task["deadline"], task["gap"], task["threads"], task["seed"])
     with heeding_ctrl_c(limits):
         try:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from solvers.local_search.random_state import RandomState, below, shuffle, two_below, uniform
 
@@ -72,7 +72,7 @@ def tabulate(weights: FloatMatrix, labels: IntVector) -> Table:
     )
     reset(table, labels)
     table.best[0] = table.value[0]
-    table.best_slots[:] = table.slots
+    copy_into(table.best_slots, table.slots)
     return table
 
 
@@ -138,7 +138,7 @@ def keep_if_best(table: Table) -> None:
     """Remember the partition if it is the best so far."""
     if table.value[0] > table.best[0]:
         table.best[0] = table.value[0]
-        table.best_slots[:] = table.slots
+        copy_into(table.best_slots, table.slots)
 
 
 @njit(cache=True)
@@ -383,7 +383,7 @@ def wander(table: Table, home: Home, rounds: int, threshold: float, state: Rando
         if table.value[0] >= home.value[0] or tired:
             better = table.value[0] > home.value[0]
             home.failures[0] = 0 if better or tired else home.failures[0] + 1
-            home.slots[:] = table.slots
+            copy_into(home.slots, table.slots)
             home.value[0] = table.value[0]
         else:
             home.failures[0] += 1

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from coalitions.compiling.kernel import njit
 
 RandomState: TypeAlias = NDArray[np.uint64]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import FloatVector, IntVector
 from solvers.local_search.random_state import RandomState, below, shuffle, uniform
 

@@ -50,10 +50,10 @@ def positive_components(graph: SynergyGraph) -> list[Piece]:
         part = components(graph.n_players, i[weight > 0], j[weight > 0])
     else:
         part = _components_of(graph.matrix)
+    if not part.any() and graph.n_players > 1:
+        return [Piece(np.arange(graph.n_players), graph)]
     players_by_part = np.argsort(part, kind="stable")
     counts = np.bincount(part)
-    if len(counts) == 1 < graph.n_players:
-        return [Piece(np.arange(graph.n_players), graph)]
     starts = np.cumsum(counts) - counts
     if not graph.is_sparse:
         members = (
@@ -85,16 +85,19 @@ def _components_of(matrix: FloatMatrix) -> IntVector:
     Each row is looked at once, and none any more when everybody is known: in a graph of millions of
     edges that is after the first few.
     """
-    part = np.full(len(matrix), -1, np.int64)
+    part = np.zeros(len(matrix), np.int64)
+    unknown = np.ones(len(matrix), np.bool_)
     left, number = len(matrix), 0
     while left:
-        first = int(np.argmax(part < 0))
+        first = int(unknown.argmax())
         part[first] = number
+        unknown[first] = False
         left -= 1
         waiting = [first]
         while waiting and left:
-            new = np.flatnonzero((matrix[waiting.pop()] > 0.0) & (part < 0))
+            new = ((matrix[waiting.pop()] > 0.0) & unknown).nonzero()[0]
             part[new] = number
+            unknown[new] = False
             left -= len(new)
             waiting += new.tolist()
         number += 1

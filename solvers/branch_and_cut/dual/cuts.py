@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import FloatVector, IntMatrix
 from solvers.branch_and_cut.dual.kernels import Singles
 from solvers.branch_and_cut.dual.multipliers import LONGEST, row_keys

@@ -14,8 +14,8 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import BoolMatrix, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_cut.dual.multipliers import Multipliers
 from solvers.branch_and_cut.problem import Problem

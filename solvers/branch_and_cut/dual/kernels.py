@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import IntMatrix, IntVector
 
 Singles = NDArray[np.float32]
@@ -64,7 +64,7 @@ def ascend(
                 v = (r[e] + beta * (r[e] - r_old[e])) * sharp
                 v = min(max(v, np.float32(-30.0)), np.float32(30.0))
                 x[e] = undecided[e] / (one + np.exp(-v))
-        r_new[:] = weights
+        copy_into(r_new, weights)
         scale = np.float32(mu)
         turned = 0.0
         total = 0.0
@@ -99,8 +99,8 @@ def ascend(
         # Momentum that points uphill is dropped (adaptive restart, O'Donoghue and Candès 2015).
         momentum = following if turned <= 0.0 else 1.0
         mu *= decay
-    reduced[:] = r
-    previous_reduced[:] = r_old
+    copy_into(reduced, r)
+    copy_into(previous_reduced, r_old)
     bound = total
     for i in range(m):
         for e in range(i * m + i + 1, i * m + m):
