@@ -101,7 +101,7 @@ class Master:
         self._shifted[n:] += shift.sum() * self._senses[n:]
         self._starts: IntVector = np.zeros(1, np.int64)
         self._rows: IntVector = np.zeros(0, np.int64)
-        self._dear = 0.0
+        self._kept = self._pinned = np.zeros(0, np.int64), np.zeros((0, 0)), 0
 
     def __len__(self) -> int:
         return len(self.members)
@@ -131,14 +131,43 @@ class Master:
         self._shifted = np.concatenate((self._shifted, 1.0 + shift))
         self._starts, self._rows = self._entries(self.members)
 
+    def drop_triples(self, basis: IntVector) -> tuple[IntVector, IntVector]:
+        """Leave out rows that do not matter in a basis; return the rest of it, and which are left.
+
+        Whatever holds prices or a basis with the old rows must be told.
+        """
+        rows = self._n_fixed + np.arange(len(self.triples))
+        left = np.flatnonzero(~np.isin(-2 - 2 * rows, basis))
+        number = np.full(len(self._senses), -1, np.int64)
+        stay = np.concatenate((np.arange(self._n_fixed), rows[left]))
+        number[stay] = np.arange(len(stay))
+        unit = basis < 0
+        row = np.where(unit, (-1 - basis) // 2, 0)
+        kept = ~unit | (number[row] >= 0)
+        basis = np.where(unit, -1 - 2 * number[row] - (-1 - basis) % 2, basis)[kept]
+        self.triples = self.triples[left]
+        self._senses, self._limits = self._senses[stay], self._limits[stay]
+        self._shifted = self._shifted[stay]
+        self._starts, self._rows = self._entries(self.members)
+        return basis, left
+
     def start(self) -> IntVector:
         """Return the basis that has nothing."""
         return -1 - 2 * np.arange(len(self._senses)) - (self._senses > 0)
 
-    def solve(self, active: BoolVector, basis: IntVector, dear: float) -> Relaxed:
+    def pinned(self, basis: IntVector) -> IntVector:
+        """Keep the inverse of a basis that several solutions will start from; return the basis."""
+        basis = self._completed(basis)
+        self._pinned = basis, self._inverse(basis), 0
+        return basis
+
+    def solve(
+        self, active: BoolVector, basis: IntVector, dear: float, most: int | None = None
+    ) -> Relaxed:
         """Solve with some of the columns, from a basis; what is not there costs `dear`.
 
-        The basis may hold other columns, and may lack the rows that were added last.
+        The basis may hold other columns, and may lack the rows that were added last. After `most`
+        exchanges it is enough.
         """
         from solvers.branch_and_price._simplex import SHORT, pivots
 
@@ -149,7 +178,13 @@ class Master:
         m = len(basis)
         short, direction = np.zeros(SHORT, np.int64), np.zeros(m)
         while True:
-            inverse, levels, duals = self._factorised(basis, costs, dear)
+            # The inverse of the last solution serves again, if it has not grown too old.
+            known, inverse, age = self._kept
+            if age > PIVOTS_AT_ONCE or not np.array_equal(known, basis):
+                known, inverse, age = self._pinned
+                pinned = np.array_equal(known, basis)
+                inverse, age = inverse.copy() if pinned else self._inverse(basis), 0
+            levels, duals = self._solution(basis, inverse, costs, dear)
             done = pivots(
                 self._starts,
                 self._rows,
@@ -163,9 +198,10 @@ class Master:
                 short,
                 direction,
                 TOLERANCE,
-                PIVOTS_AT_ONCE,
+                PIVOTS_AT_ONCE if most is None else most,
             )
-            if done < PIVOTS_AT_ONCE:
+            self._kept = basis.copy(), inverse, age + done
+            if done < PIVOTS_AT_ONCE or (most is not None and done >= most):
                 break
         exact = self._limits @ inverse
         n = self.problem.n
@@ -219,11 +255,11 @@ class Master:
                 matrix[place, row] = (-1.0 if sense > 0 else 1.0) if missing else sense
         return np.ascontiguousarray(np.linalg.inv(matrix))
 
-    def _factorised(
-        self, basis: IntVector, costs: FloatVector, dear: float
-    ) -> tuple[FloatMatrix, FloatVector, FloatVector]:
-        inverse = self._inverse(basis)
+    def _solution(
+        self, basis: IntVector, inverse: FloatMatrix, costs: FloatVector, dear: float
+    ) -> tuple[FloatVector, FloatVector]:
+        """Return the levels of the columns of a basis and the prices of the rows."""
         chosen = basis >= 0
         earned = np.where(basis % 2, -dear, 0.0)
         earned[chosen] = costs[basis[chosen]]
-        return inverse, np.maximum(self._shifted @ inverse, 0.0), inverse @ earned
+        return np.maximum(self._shifted @ inverse, 0.0), inverse @ earned

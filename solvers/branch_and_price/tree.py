@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.game import FloatVector, IntVector
+from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Fork, Leaf, Record
+from solvers.branch_and_price.triples import violated
 
 KEEP = 3
 """Columns kept for each node in a search for columns."""
@@ -28,6 +29,18 @@ ROOT_STEPS = 1_000_000
 
 DIVE_EVERY = 16
 """After so many branchings, one case is followed down to a structure."""
+
+ROOT_ROUNDS, CASE_ROUNDS = 12, 0
+"""How often triples are added at the root, and in every other case."""
+
+MOST_TRIPLES = 1.5
+"""Triples in all, as a multiple of the nodes."""
+
+CANDIDATES, DOUBTFUL = 6, 0.1
+"""So many pairs are tried before branching: those nearest to one half, by a margin at least."""
+
+TRIAL = 30
+"""Exchanges in a trial."""
 
 NEGLIGIBLE = 1e-4
 """Levels this near to whole numbers are whole."""
@@ -119,13 +132,14 @@ class TreeSearch:
             turn += 1
             if self._closes(node.total):
                 continue
-            a, b = self._pair(node)
+            basis = self.master.pinned(node.relaxed.basis)
+            a, b = self._pair(node, basis)
             prices, together = self._entries[node.entry], len(self._entries)
             self._entries[node.entry] = Fork((a, b), together, together + 1)
             self._entries += [prices, prices]
             cases = node.case.with_together(a, b), node.case.with_apart(a, b)
             for entry, case in enumerate(cases, together):
-                child = self._bounded(entry, case, node.relaxed.basis)
+                child = self._bounded(entry, case, basis)
                 if child is not None:
                     heapq.heappush(waiting, child)
 
@@ -166,6 +180,7 @@ class TreeSearch:
         prices = _padded(prices, len(master.triples))
         pricer = Pricer(case, master.triples)
         inertia, root_steps = INERTIA, ROOT_STEPS
+        rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
         active = case.allows(master.members)
         while True:
             self.check()
@@ -192,8 +207,21 @@ class TreeSearch:
                 if relaxed.missing >= NEGLIGIBLE and self._dear < self._dearest:
                     self._dear = min(16.0 * self._dear, self._dearest)
                     continue
-                return Open(entry, case, total, relaxed)
+                rounds_left -= 1
+                triples = self._new_triples(relaxed) if rounds_left >= 0 else master.triples[:0]
+                if not len(triples):
+                    return Open(entry, case, total, relaxed)
+                master.add_triples(triples)
+                pricer = Pricer(case, master.triples)
+                prices = _padded(prices, len(master.triples))
             inertia = INERTIA if fresh else 0.0
+
+    def _new_triples(self, relaxed: Relaxed) -> IntMatrix:
+        """Return triples that a solution breaks, if there is room for them."""
+        room = int(MOST_TRIPLES * self.problem.n) - len(self.master.triples)
+        if room <= 0 or relaxed.missing >= NEGLIGIBLE:
+            return self.master.triples[:0]
+        return violated(self.master.members[relaxed.columns], relaxed.levels)[:room]
 
     def _dive(self, node: Open) -> None:
         """Look for a structure of a case."""
@@ -221,7 +249,7 @@ class TreeSearch:
         chosen = columns[levels > 0.5]
         self.incumbent.offer(np.argmax(self.master.members[chosen], axis=0))
 
-    def _pair(self, node: Open) -> tuple[int, int]:
+    def _pair(self, node: Open, basis: IntVector) -> tuple[int, int]:
         """Return the pair of nodes about which the linear program is most in doubt."""
         case, relaxed = node.case, node.relaxed
         first = np.unique(case.group, return_index=True)[1]
@@ -229,9 +257,29 @@ class TreeSearch:
         together = (used * relaxed.levels[:, None]).T @ used
         doubt = np.abs(together - 0.5)
         doubt[case.apart] = 2.0
-        np.fill_diagonal(doubt, 3.0)
-        a, b = np.unravel_index(int(np.argmin(doubt)), doubt.shape)
-        return int(first[min(a, b)]), int(first[max(a, b)])
+        doubt[np.tril_indices(len(doubt))] = 3.0
+        nearest = np.argsort(doubt, axis=None, kind="stable")[:CANDIDATES]
+        a, b = np.unravel_index(nearest, doubt.shape)
+        open_ = doubt[a, b] < 0.5 - DOUBTFUL
+        if open_.sum() < 2:
+            return int(first[a[0]]), int(first[b[0]])
+        a, b = first[a[open_]], first[b[open_]]
+        # Whichever lowers both bounds, as far as the known columns tell.
+        members = self.master.members
+        active = case.allows(members)
+        best, chosen = -1.0, 0
+        for place, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+            self.check()
+            same, both = members[:, i] == members[:, j], members[:, i] & members[:, j]
+            drops = [
+                relaxed.value - self.master.solve(active & some, basis, self._dear, TRIAL).value
+                for some in (same, ~both)
+            ]
+            least = 1e-3 * abs(relaxed.value)
+            score = max(drops[0], 1e-9 * least) * max(drops[1], 1e-9 * least)
+            if score > best:
+                best, chosen = score, place
+        return int(a[chosen]), int(b[chosen])
 
 
 def _half_sums(problem: Problem) -> Prices:
