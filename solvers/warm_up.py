@@ -54,6 +54,13 @@ def _local_search() -> None:
             solve(graph, method, time_limit=0.5)
 
 
+def _teams() -> None:
+    from solvers._solve import solve
+
+    for method in ("branch-and-price", "local-search"):
+        solve(_weights(24), method, max_size=3, time_limit=10.0)
+
+
 def _games() -> None:
     from coalitions import TableGame
     from solvers.games import solve_game
@@ -98,6 +105,7 @@ TASKS: dict[str, Task] = {
     "structures": _structures,
     "certificates": _certificates,
     "local search": _local_search,
+    "teams": _teams,
     "best structures of games": _games,
     "Shapley values": _values,
     "Myerson values": _myerson,

@@ -13,8 +13,8 @@ either. So the k largest of these bound what S can still gain.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coalitions.compiling.kernel import njit
 from coalitions.game import BoolMatrix, IntMatrix, IntVector
 
 TURN, DEPTH, FOUND, KEPT, STEPS, COMPLETE, LIMIT = range(7)
@@ -256,10 +256,12 @@ def price(
             first = found - state[KEPT]
             while at > first and excess[at - 1] < worth:
                 excess[at] = excess[at - 1]
-                columns[at] = columns[at - 1]
+                for j in range(len(base)):
+                    columns[at, j] = columns[at - 1, j]
                 at -= 1
             excess[at] = worth
-            columns[at] = False
+            for j in range(len(base)):
+                columns[at, j] = False
             for d in range(depth + 1):
                 columns[at, stack[d, 0]] = True
             if s >= 0:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from coalitions.compiling.kernel import njit
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 
 SHORT = 40

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
@@ -81,10 +81,8 @@ def _searched(
     from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.tree import TreeSearch
 
-    last_report = started = time.monotonic()
-    incumbent = Incumbent(problem)
-    if warm_start is not None:
-        incumbent.offer(warm_start)
+    last_report = started = clock()
+    incumbent = Incumbent(problem, seed=limits.seed, expired=lambda: limits.expired)
 
     @functools.cache
     def allowed(value: int) -> int:
@@ -97,7 +95,7 @@ def _searched(
         nonlocal last_report
         if limits.expired:
             raise TimeIsUp
-        now = time.monotonic()
+        now = clock()
         if limits.report is None or now - last_report < REPORT_EVERY or incumbent.labels is None:
             return
         last_report = now
@@ -106,6 +104,7 @@ def _searched(
 
     tree = TreeSearch(problem, incumbent, allowed=allowed, check=check)
     try:
+        incumbent.begin(warm_start)
         tree.run()
     except TimeIsUp:
         pass

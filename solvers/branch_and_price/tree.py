@@ -27,7 +27,7 @@ INERTIA = 0.6
 ROOT_STEPS = 1_000_000
 """The search for columns of a node is given up after so many steps; more if none are found so."""
 
-DIVE_EVERY = 16
+DIVE_EVERY = 32
 """After so many branchings, one case is followed down to a structure."""
 
 ROOT_ROUNDS, CASE_ROUNDS = 12, 0
@@ -35,6 +35,9 @@ ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
+
+ROUNDS = 4
+"""Rounds of local search at the root; later it is one."""
 
 CANDIDATES, DOUBTFUL = 6, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
@@ -239,7 +242,7 @@ class TreeSearch:
             check=self.check,
         )
         if labels is not None:
-            self.incumbent.offer(labels)
+            self.incumbent.improve(labels, ROUNDS if len(self) == 1 else 1)
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
