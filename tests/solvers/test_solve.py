@@ -268,8 +268,8 @@ class NeverAsked(BruteForce):
     [
         (NeverAsked(), {}, "NeverAsked gives no certificate; use branch-and-cut"),
         ("greedy", {}, "greedy gives no certificate; use branch-and-cut"),
-        (NeverAsked(), {"max_size": 2}, "no certificate with n_groups, min_size or max_size"),
-        ("auto", {"n_groups": 2}, "no certificate with n_groups, min_size or max_size"),
+        (NeverAsked(), {"max_size": 2}, "NeverAsked gives no certificate for sizes"),
+        ("highs", {"n_groups": 2}, "highs gives no certificate for sizes"),
         ("branch-and-cut", {"min_size": 2}, "leave out the certificate or the sizes"),
     ],
 )
