@@ -270,7 +270,7 @@ class NeverAsked(BruteForce):
         ("greedy", {}, "greedy gives no certificate; use branch-and-cut"),
         (NeverAsked(), {"max_size": 2}, "NeverAsked gives no certificate for sizes"),
         ("highs", {"n_groups": 2}, "highs gives no certificate for sizes"),
-        ("branch-and-cut", {"min_size": 2}, "leave out the certificate or the sizes"),
+        ("branch-and-cut", {"min_size": 2}, "certificate for sizes, .* use branch-and-price"),
     ],
 )
 def test_who_gives_no_certificate_is_refused_before_the_search(solver, demands, sentence):
