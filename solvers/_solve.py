@@ -134,21 +134,22 @@ def solve(
     if warm_start is not None:
         warm_start = graph.structure(warm_start)
     _check_limits(time_limit, gap, threads, warm_start, graph)
+    asked: dict[str, Any] = {
+        "n_groups": n_groups,
+        "min_size": min_size,
+        "max_size": max_size,
+        "weights": weights,
+        "max_weight": max_weight,
+        "at_least_one_of": tuple(
+            role if isinstance(role, str) else tuple(role) for role in at_least_one_of
+        ),
+    }
     if n_best is not None or all_optimal:
         from solvers.opinions.ranking import ranked
 
-        demands: dict[str, Any] = {
-            "n_groups": n_groups,
-            "min_size": min_size,
-            "max_size": max_size,
-            "weights": weights,
-            "max_weight": max_weight,
-            "at_least_one_of": tuple(
-                role if isinstance(role, str) else tuple(role) for role in at_least_one_of
-            )
-            or None,
-        }
-        demands = {name: demand for name, demand in demands.items() if demand is not None}
+        demands = {name: demand for name, demand in asked.items() if demand is not None}
+        if not asked["at_least_one_of"]:
+            del demands["at_least_one_of"]
         return ranked(
             graph,
             partial(
@@ -166,15 +167,9 @@ def solve(
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 
     problem = contract(graph, must_link, cannot_link)
-    asked: dict[str, Any] = {
-        "n_groups": n_groups,
-        "min_size": min_size,
-        "max_size": max_size,
-        "weights": weights,
-        "max_weight": max_weight,
-        "at_least_one_of": [list(role) for role in at_least_one_of],
-    }
     sizes = checked_sizes(problem, graph.labels, **asked)
+    if certificate and sizes is not None and solver == "auto":
+        solver = "branch-and-price"
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
     if certificate:
         _check_certifies(name, method, automatic=solver == "auto", sized=sizes is not None)
@@ -290,12 +285,12 @@ def _automatic(
 
 def _check_certifies(name: str, method: Solver, *, automatic: bool, sized: bool) -> None:
     """Raise if a method gives no certificate, and say what would."""
-    if sized and not (method.certifies and method.takes_sizes):
+    if sized and not method.certifies_sizes:
         raise InvalidInputError(
             f"{name} gives no certificate for sizes, counts, weights or roles of coalitions; use"
             " branch-and-price"
         )
-    if not method.certifies:
+    if not sized and not method.certifies:
         chosen = f"auto takes {name} for so many players, which" if automatic else name
         raise InvalidInputError(f"{chosen} gives no certificate; use branch-and-cut")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class BranchAndPrice(Solver):
     prices that pay for all coalitions; see `solvers.branch_and_price.record`.
     """
 
+    certifies_sizes: ClassVar[bool] = True
+
     @property
     def takes_sizes(self) -> bool:
         """It is made for them."""
@@ -79,6 +81,7 @@ def _searched(
     problem: Problem, scaled: ScaledWeights, limits: Limits, warm_start: IntVector | None
 ) -> Answer:
     from solvers.branch_and_price.incumbent import Incumbent
+    from solvers.branch_and_price.proof import certificate_of
     from solvers.branch_and_price.tree import TreeSearch
 
     last_report = started = clock()
@@ -122,6 +125,7 @@ def _searched(
         labels=incumbent.labels,
         bound=scaled.bound(tree.bound),
         stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
+        prove=lambda: certificate_of(tree.record(), problem.n, scaled.unit),
     )
 
 

@@ -86,7 +86,7 @@ def check_teams(
         The proof does not show it.
     """
     n = len(proof.nodes)
-    refuse_unless(0 <= proof.bits <= MOST_BITS, f"prices are not 0 to {MOST_BITS} bits finer")
+    refuse_unless(abs(proof.bits) <= MOST_BITS, f"prices are more than {MOST_BITS} bits finer")
     _check_tree(proof, n)
     matrix = np.zeros((n, n), np.int64)
     matrix[one, two] = matrix[two, one] = _trimmed(weights, proof.bits)
@@ -95,9 +95,8 @@ def check_teams(
         _check_prices(leaf, n)
         total = sum(leaf.prices.tolist()) + sum(leaf.triple_prices.tolist())
         total += max(rules.most * leaf.count_price, rules.fewest * leaf.count_price)
-        refuse_unless(
-            total >> proof.bits <= proof.bound, "the prices of a leaf add up to more than its bound"
-        )
+        proven = total >> proof.bits if proof.bits >= 0 else total << -proof.bits
+        refuse_unless(proven <= proof.bound, "the prices of a leaf add up to more than its bound")
         _check_leaf(_Groups.of(leaf, matrix, rules, together, apart), budget)
 
 
@@ -143,12 +142,15 @@ def _leaves(
 
 
 def _trimmed(weights: Whole, bits: int) -> IntVector:
-    """Return weights times 2^bits with the lowest raised until their sum fits.
+    """Return weights times 2^bits, rounded up, with the lowest raised until their sum fits.
 
     What is raised only asks for more, so a proof for it is one for the weights themselves. The
     weights of whoever made the proof fit, and it raised no more than this.
     """
-    numbers = [int(weight) << bits for weight in weights.tolist()]
+    numbers = [
+        int(weight) << bits if bits >= 0 else -(-int(weight) >> -bits)
+        for weight in weights.tolist()
+    ]
     room = 1 << ROOM_BITS
     refuse_unless(
         sum(number for number in numbers if number > 0) < room,

@@ -210,8 +210,7 @@ def _load(number: float, name: str, whose: str) -> Fraction:
 def _player(player: object, names: Sequence[str], where: str) -> int:
     if isinstance(player, str) and player in names:
         return names.index(player)
-    is_number = isinstance(player, int | np.integer) and not isinstance(player, bool)
-    if is_number and 0 <= player < len(names):
+    if isinstance(player, int | np.integer) and 0 <= player < len(names):
         return int(player)
     raise InvalidInputError(f"{where} names a player that is not there")
 

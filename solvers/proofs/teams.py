@@ -29,8 +29,8 @@ from solvers.proofs.reading import (
     wholes,
 )
 
-MOST_BITS = 40
-"""Most bits by which prices may be finer than weights."""
+MOST_BITS = 60
+"""Most bits by which prices may be finer, or coarser, than weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,8 @@ class TeamsProof:
     unit
         The value of one integer weight.
     bits
-        Prices are in units of 2^−bits of an integer weight.
+        Prices are in units of 2^−bits of an integer weight; where that is coarser, weights are
+        rounded up.
     bound
         No structure is worth more, in integer weights, beside what is inside nodes.
     tree

@@ -247,7 +247,14 @@ def _teams_bound(
     may = ~pairs.forbidden
     rules = _rules(demands, nodes, apart)
     check_teams(proof, pairs.one[may], pairs.two[may], whole[may], rules)
-    bound = proof.unit * proof.bound + slack(pairs, whole, proof.unit)
+    # Exactly, pair by pair: a bound on roundings would count that of −1e16 for "never".
+    short = [
+        Fraction(weight) + Fraction(above) - proof.unit * int(k)
+        for weight, above, k in zip(
+            pairs.weight[may].tolist(), pairs.above[may].tolist(), whole[may].tolist(), strict=True
+        )
+    ]
+    bound = proof.unit * proof.bound + sum((off for off in short if off > 0), Fraction(0))
     block = structure.labels[[node[0] for node in nodes]]
     joined = pairs.weight[(block[pairs.one] == block[pairs.two]) & (pairs.weight < 0)]
     lost = min(-sum(map(Fraction, joined.tolist()), Fraction(0)), Fraction(sys.float_info.max))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from solvers import solve
 from solvers.proofs import _coalitions
 from solvers.proofs.certificate import Certificate
 from solvers.proofs.team_demands import TeamDemands
@@ -285,10 +287,20 @@ def test_the_smallest_proof_is_accepted():
     assert (found.bound, found.optimal) == (5.0, True)
 
 
+def test_prices_may_be_coarser_than_weights_which_are_rounded_up_then():
+    # Five is two units of four and not one; twice four is what they prove.
+    coarse = {"bits": -2, "prices": [1, 1], "bound": 8}
+    assert verify(PAIR, TOGETHER, Certificate.from_json(document(**coarse))).bound == 5.0
+    with pytest.raises(InvalidInputError, match="add up to more than its bound"):
+        verify(PAIR, TOGETHER, Certificate.from_json(document(**coarse | {"bound": 7})))
+    with pytest.raises(InvalidInputError, match="worth more than it pays"):
+        verify(PAIR, TOGETHER, Certificate.from_json(document(**coarse | {"prices": [1, 0]})))
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"bits": -1}, "bits finer"),
+        ({"bits": -61}, "bits finer"),
         ({"bits": 10**9}, "bits finer"),
         ({"bound": 4}, "add up to more than its bound"),
         ({"prices": [3, 1]}, "worth more than it pays"),
@@ -352,3 +364,52 @@ def test_structures_that_break_demands_are_refused_without_a_proof():
     ]:
         with pytest.raises(InvalidInputError, match=words):
             verify(graph, halves, **demands)
+
+
+# --- our own proofs --------------------------------------------------------------------------
+
+
+DEMANDS = [
+    {"max_size": 4},
+    {"min_size": 3, "max_size": 5, "n_groups": 4},
+    {"n_groups": (5, 6)},
+    {"max_size": 5, "weights": [1 + k % 3 for k in range(16)], "max_weight": 8},
+    {"max_size": 6, "at_least_one_of": [[0, 3, 5, 8], [1, 2, 5, 9]]},
+    {"max_size": 5, "must_link": [(0, 1), (1, 2)], "cannot_link": [(2, 3), (4, 5)]},
+]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e-300, 1e300], ids=str)
+@pytest.mark.parametrize("demands", DEMANDS, ids=lambda demands: "-".join(demands))
+def test_what_solve_proves_is_verified(demands, scale):
+    upper = np.triu(np.random.default_rng(16).normal(0.1, 1.0, (16, 16)).round(2), 1) * scale
+    graph = SynergyGraph(upper + upper.T)
+    solution = solve(graph, certificate=True, **demands)
+    proof = Certificate.from_json(json.loads(json.dumps(solution.certificate.to_json())))
+    found = verify(graph, solution.structure, proof, **demands)
+    assert solution.optimal
+    assert found.optimal
+    assert found.bound == pytest.approx(solution.bound, rel=1e-9)
+    with pytest.raises(InvalidInputError, match="the certificate is refused"):
+        verify(
+            graph, solution.structure, with_proof(proof, bound=proof.teams.bound // 2), **demands
+        )
+
+
+def test_a_pair_that_is_never_to_be_together_does_not_spoil_the_proof():
+    upper = np.triu(np.random.default_rng(3).normal(0.1, 1.0, (12, 12)).round(2), 1)
+    upper[0, 1], upper[2, 5] = -1e16, -1e9
+    graph = SynergyGraph(upper + upper.T)
+    solution = solve(graph, certificate=True, max_size=4)
+    assert verify(graph, solution.structure, solution.certificate, max_size=4).optimal
+
+
+def test_a_proof_is_checked_in_less_time_than_it_took_to_find():
+    upper = np.triu(np.random.default_rng(60).normal(0.1, 1.0, (60, 60)).round(2), 1)
+    graph = SynergyGraph(upper + upper.T)
+    solve(graph, certificate=True, max_size=4)  # kernels are compiled
+    began = time.process_time()
+    solution = solve(graph, certificate=True, max_size=4)
+    solved = time.process_time()
+    assert verify(graph, solution.structure, solution.certificate, max_size=4).optimal
+    assert time.process_time() - solved < max(solved - began, 0.5)

@@ -268,9 +268,9 @@ class NeverAsked(BruteForce):
     [
         (NeverAsked(), {}, "NeverAsked gives no certificate; use branch-and-cut"),
         ("greedy", {}, "greedy gives no certificate; use branch-and-cut"),
-        (NeverAsked(), {"max_size": 2}, "no certificate with n_groups, min_size or max_size"),
-        ("auto", {"n_groups": 2}, "no certificate with n_groups, min_size or max_size"),
-        ("branch-and-cut", {"min_size": 2}, "leave out the certificate or the sizes"),
+        (NeverAsked(), {"max_size": 2}, "NeverAsked gives no certificate for sizes"),
+        ("highs", {"n_groups": 2}, "highs gives no certificate for sizes"),
+        ("branch-and-cut", {"min_size": 2}, "certificate for sizes, .* use branch-and-price"),
     ],
 )
 def test_who_gives_no_certificate_is_refused_before_the_search(solver, demands, sentence):
