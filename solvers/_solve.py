@@ -224,6 +224,7 @@ def solve(
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
         losses=lost,
+        graph=graph,
     )
 
 

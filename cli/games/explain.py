@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
-from cli.terminal.output import Format, Json, Symmetrise, players_by_name, print_json, stdout
+from cli.terminal.output import (
+    Format,
+    Json,
+    Missing,
+    Symmetrise,
+    players_by_name,
+    print_json,
+    stdout,
+)
 from cli.terminal.text import visible
 from coalitions.errors import InvalidInputError
 
@@ -26,7 +35,8 @@ def explain_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
         ),
     ],
     solution: Annotated[
@@ -48,6 +58,7 @@ def explain_command(
         float, typer.Option(help="Seconds for fragile pairs; later ones get bounds.")
     ] = 5.0,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -57,13 +68,12 @@ def explain_command(
 
     Example: coalitions explain examples/data/three_domains.csv solution.json mnist-1
     """
-    from coalitions.graph import SynergyGraph
     from solvers import explain
     from solvers import fragile as fragile_pairs
 
     if not time_limit > 0:
         raise InvalidInputError(f"--time-limit is {time_limit}; it must be a positive number")
-    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     recorded = read_document(solution)
     structure = structure_of(recorded, graph, solution)
     demands: dict[str, Any] = {

@@ -86,7 +86,9 @@ def solve_command(
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html|.png", help="Draw the graph and its matrix, by coalition."),
+        typer.Option(
+            metavar="FILE.html|.png|.svg|.pdf", help="Draw the graph and its matrix, by coalition."
+        ),
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
@@ -106,7 +108,7 @@ def solve_command(
     for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
         check_writable(path, option)
     if plot is not None:
-        from cli.report.structure_plot import check_plot_path, draw_solution
+        from solvers.drawing.saving import check_plot_path, draw_solution
 
         check_plot_path(plot)
     graph = read_graph(

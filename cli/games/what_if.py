@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cli.games._demands import pairs_of
+from cli.games._game_file import read_graph
 from cli.terminal.output import (
     Format,
     Json,
+    Missing,
     Plugin,
     Symmetrise,
     players_by_name,
@@ -24,7 +26,8 @@ def what_if_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
         ),
     ],
     together: Annotated[
@@ -51,6 +54,7 @@ def what_if_command(
         float | None, typer.Option(help="Seconds of wall time for both searches.")
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
     plugin: Plugin = None,
@@ -59,12 +63,11 @@ def what_if_command(
 
     Example: coalitions what-if examples/data/three_domains.csv --together mnist-1,svhn-1
     """
-    from coalitions.graph import SynergyGraph
     from solvers import what_if
 
     if not together and not apart:
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
-    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
+    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     labels = graph.labels
     asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
     wish = what_if(

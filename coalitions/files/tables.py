@@ -280,7 +280,7 @@ def _lines(rows: Iterator[Row], where: str, understood: Understood) -> list[_Lin
     percent = False
     for line, cells in itertools.chain(head, filled):
         cells = cells[understood.margin :] or [""]
-        rest = None if len(lines) < HEAD or mark == "," else _floats(cells[1:])
+        rest = None if len(lines) < HEAD else _floats(cells[1:], mark)
         if rest is None:
             percent = percent or has_percent(cells)
             rest = None if len(lines) < HEAD else _read(cells[1:], mark)
@@ -313,8 +313,19 @@ def _margin(rows: list[list[Cell]], mark: str) -> int:
     return margin if words else 0
 
 
-def _floats(cells: Sequence[Cell]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Return cells as numbers if they are written as programs write them."""
+def _floats(cells: Sequence[Cell], mark: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Return cells as numbers if they are written as programs write them: that is quick to see."""
+    try:
+        text = "\n".join(cells)  # type: ignore[arg-type]
+    except TypeError:  # a spreadsheet's numbers
+        return None
+    if "_" in text or (mark == "," and "." in text):
+        return None
+    if mark == ",":
+        pieces = text.replace(",", ".").split("\n")
+        if len(pieces) != len(cells):  # a line end within a cell
+            return None
+        cells = pieces
     try:
         return np.array([float(cell) for cell in cells], np.float64)
     except ValueError:

@@ -16,6 +16,7 @@ import pytest
 
 from coalitions import InvalidInputError, SynergyGraph
 from coalitions.errors import InputWarning, MissingDependencyError
+from coalitions.files.cells import ambiguous, decimal_mark, number
 
 NAMES = ["Änne", "Bob", "Cléo", "Dan"]
 MATRIX = np.array(
@@ -472,3 +473,56 @@ def test_without_openpyxl_one_sentence_has_the_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingDependencyError, match=r"openpyxl.*pip install 'coalition-kit\[tabl"):
         SynergyGraph.read(path)
+
+
+def test_damaged_spreadsheets_end_in_a_sentence(book, tmp_path):
+    """Bytes of the archive, and of the sheet inside it, changed at random."""
+    path = tmp_path / "x.xlsx"
+    fill(book.active, rows_of(MATRIX))
+    book.save(path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(8)
+    outcomes = set()
+    for trial in range(150):
+        damaged = bytearray(content)
+        for place in rng.integers(0, len(content), 1 + trial % 5):
+            damaged[place] = rng.integers(256)
+        outcomes.add(ending_of(damaged, tmp_path))
+    for _ in range(100):
+        path.write_bytes(content)
+        place, byte = int(rng.integers(0, 900)), bytes([rng.integers(32, 127)])
+        changed(path, SHEET, lambda xml, k=place, b=byte: xml[:k] + b + xml[k + 1 :])
+        outcomes.add(ending_of(path.read_bytes(), tmp_path))
+    assert outcomes == {"read", "refused"}
+
+
+def ending_of(content, folder):
+    try:
+        SynergyGraph.read(written(folder, "xlsx", bytes(content)))
+    except InvalidInputError as error:
+        return "refused" if "\n" not in str(error) else "several lines"
+    except InputWarning:
+        return "read"
+    return "read"
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+def test_what_is_written_for_people_is_read_back(mark):
+    rng = np.random.default_rng(5)
+    for value in np.round(rng.normal(0, 10.0 ** rng.integers(-3, 7, 500)), 4):
+        plain = repr(float(value))
+        if "e" in plain:
+            continue
+        whole, _, digits = plain.partition(".")
+        grouped = f"{int(whole):,}" if abs(value) >= 1 else whole
+        grouped = grouped.replace(",", "." if mark == "," else ",")
+        for text in (plain.replace(".", mark), grouped + mark + digits):
+            assert number(text, mark) == value
+            assert decimal_mark(text) in (mark, None)
+            assert decimal_mark(text) == mark or ambiguous(text)
+    assert number("12,5 %", ",") == 0.125
+    assert number("-12.3%") == -0.123
+    assert number("1_000") is None
+    assert number("%") is None
+    assert number("1e5", mark) == 1e5
+    assert number("1,2,3", ",") is None
