@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from solvers.opinions.explanation import Explanation, explain
     from solvers.opinions.fragility import FragilePair, fragile
     from solvers.opinions.wishes import WhatIf, what_if
+    from solvers.overlap.overlapping import OverlappingSolution, solve_overlapping
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import Verification, verify
     from solvers.solution import Solution
@@ -32,6 +33,7 @@ _HOME = {
     "solvers.opinions.explanation": ("Explanation", "explain"),
     "solvers.opinions.fragility": ("FragilePair", "fragile"),
     "solvers.opinions.wishes": ("WhatIf", "what_if"),
+    "solvers.overlap.overlapping": ("OverlappingSolution", "solve_overlapping"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
     "solvers.proofs.verification": ("Verification", "verify"),
@@ -45,6 +47,7 @@ __all__ = [
     "FragilePair",
     "IlpSolver",
     "Limits",
+    "OverlappingSolution",
     "ProgramAnswer",
     "Solution",
     "Solver",
@@ -55,6 +58,7 @@ __all__ = [
     "fragile",
     "solve",
     "solve_game",
+    "solve_overlapping",
     "verify",
     "what_if",
 ]
