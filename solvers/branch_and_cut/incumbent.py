@@ -11,11 +11,11 @@ import numpy as np
 
 from coalitions.game import FloatMatrix, IntMatrix, IntVector
 from solvers.branch_and_cut.problem import Problem
+from solvers.local_search.seeds import RandomState, random_state
 from solvers.preparation.components import components, numbered
 
 if TYPE_CHECKING:
-    from solvers.branch_and_cut.dual.kernels import Singles
-    from solvers.local_search.random_state import RandomState
+    from solvers.branch_and_cut.dual.multipliers import Singles
     from solvers.local_search.slices import Improvement
 
 FEW_PLAYERS = 150
@@ -69,8 +69,6 @@ class Incumbent:
 
     @functools.cached_property
     def _state(self) -> RandomState:
-        from solvers.local_search.random_state import random_state
-
         return random_state(self._seed, 2)
 
     def offer(self, labels: IntVector) -> None:

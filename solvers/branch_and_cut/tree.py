@@ -13,15 +13,15 @@ from coalitions.compiling.clock import clock
 from solvers.branch_and_cut.dual.ascent import Ascent
 from solvers.branch_and_cut.dual.cuts import violated_cuts
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
-from solvers.branch_and_cut.dual.kernels import Singles
-from solvers.branch_and_cut.dual.multipliers import Multipliers
+from solvers.branch_and_cut.dual.multipliers import Multipliers, Singles
 from solvers.branch_and_cut.dual.pegging import pegged
+from solvers.branch_and_cut.dual.tools import tools_for
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
 from solvers.branch_and_cut.schedule import Schedule
 from solvers.branch_and_cut.short_cuts import ShortCuts
-from solvers.local_search.random_state import RandomState, random_state
+from solvers.local_search.seeds import RandomState, random_state
 from solvers.preparation.components import components
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
@@ -38,6 +38,10 @@ TINY, SMALL = 25, 60
 
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
+
+HORIZON_IF_KNOWN, PATIENCE_IF_KNOWN = 10, 1
+"""The same where the best structure is known, and how many slow rounds are borne: groups are few
+then, and a branch costs less than sharper steps."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class TreeSearch:
         known: bool = False,
     ) -> None:
         self.incumbent = incumbent
+        self._tools = tools_for(problem.n_groups)
+        self._known = known
         self.record = Record()
         self.steps = 0
         self.cuts = 0
@@ -159,7 +165,7 @@ class TreeSearch:
         terms of its new groups.
         """
         node = self._open[-1]
-        exact = exact_bound(node.problem, multipliers)
+        exact = exact_bound(node.problem, multipliers, self._tools)
         self._level = min(self._level, exact.level)
         proof = Proof(node.problem, multipliers, exact)
         if exact.bound < node.bound or node.proof is None:
@@ -200,7 +206,8 @@ class TreeSearch:
         if self._is_short_cut(problem):
             return None
         if problem.n_groups != ascent.problem.n_groups:
-            return Ascent(problem, self._open[-1].multipliers, ascent.mu * ascent.scale)
+            mu = ascent.mu * ascent.scale
+            return Ascent(problem, self._open[-1].multipliers, mu, self._tools)
         if problem is not ascent.problem:
             ascent.decide(problem)
         return ascent
@@ -233,7 +240,7 @@ class TreeSearch:
             self._closed = max(self._closed, node.bound)
             self._open.pop()
             return
-        ascent = Ascent(node.problem, node.multipliers, node.mu)
+        ascent = Ascent(node.problem, node.multipliers, node.mu, self._tools)
         ascent.run(1)
         left, sharp = WARM_UP, SHARP * self._scale
         while left > 0:
@@ -254,18 +261,27 @@ class TreeSearch:
             pace = (clock() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
-        self._cut(ascent, patience=4, steps=60 if ascent.problem.n_groups > TINY else 160)
+        steps = 60 if ascent.problem.n_groups > TINY else 160
+        self._cut(ascent, patience=PATIENCE_IF_KNOWN if self._known else 4, steps=steps)
 
     def _cut(self, ascent: Ascent, *, patience: int, steps: int) -> None:
         """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
         stalled = 0
+        horizon = HORIZON_IF_KNOWN if self._known else HORIZON
         self._level = math.inf
         for number in itertools.count():
             before = self._level
             ascent.update_triangles(0.01, self._check)
             point = ascent.point
             m = ascent.problem.n_groups
-            cuts = violated_cuts(point, violation=0.02, starts=10, at_most=6 * m, state=self._state)
+            cuts = violated_cuts(
+                point,
+                violation=0.02,
+                starts=10,
+                at_most=6 * m,
+                state=self._state,
+                tools=self._tools,
+            )
             self.cuts += len(cuts)
             ascent.update_cuts(cuts, 4)
             chunk = steps if m <= SMALL else CHUNK
@@ -279,10 +295,10 @@ class TreeSearch:
             if due:
                 self._beside.round(ascent, self.steps // CHUNK)
             self._beside.go_on(self._open[-1].bound, self._work, due=due)
-            slow = (before - self._level) * HORIZON < self._level - self.incumbent.value
+            slow = (before - self._level) * horizon < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
-                if ascent.mu * ascent.scale < 2.0 * SHARPEST * self._scale:
+                if self._known or ascent.mu * ascent.scale < 2.0 * SHARPEST * self._scale:
                     break
                 ascent.mu /= 2.0
                 stalled = 0
@@ -324,9 +340,9 @@ class TreeSearch:
                 self.short_cuts.begin()
             if self._is_short_cut(node.problem):
                 continue
-            ascent = Ascent(node.problem, node.multipliers, node.mu)
+            ascent = Ascent(node.problem, node.multipliers, node.mu, self._tools)
             ascent.run(1)
-            self._cut(ascent, patience=2, steps=40)
+            self._cut(ascent, patience=PATIENCE_IF_KNOWN if self._known else 2, steps=40)
             if self._open and self._open[-1].branch == node.branch:
                 return
 

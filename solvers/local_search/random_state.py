@@ -6,20 +6,15 @@ global generator, not on the number of threads.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.compiling.kernel import njit
+from solvers.local_search.seeds import RandomState, random_state
 
-RandomState: TypeAlias = NDArray[np.uint64]
-
-
-def random_state(*seed: int) -> RandomState:
-    """Return the state of a generator; equal seeds give equal streams, others unrelated ones."""
-    state = np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
-    return state | np.uint64(1)  # zero is the one state xorshift cannot leave
+__all__ = ["RandomState", "below", "draw", "random_state", "shuffle", "two_below", "uniform"]
 
 
 @njit(cache=True)

@@ -150,7 +150,10 @@ import sys
 import cli.games.solve
 from cli.app import main
 from solvers import solve
+from solvers.warm_up import TASKS
 solve([[0, 1, -1], [1, 0, -1], [-1, -1, 0]], sys.argv[-1])
+for what in ("structures", "certificates"):  # Ctrl-C is for the search, not for the compiler
+    TASKS[what]()
 print("ready", flush=True)
 main()
 """

@@ -13,16 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from coalitions.game import IntMatrix
-from solvers.branch_and_cut.dual.kernels import (
-    Singles,
-    ascend,
-    cut_pairs,
-    merge_rows,
-    step_lengths,
-    triangle_pairs,
-    violated_triangles,
-)
-from solvers.branch_and_cut.dual.multipliers import Multipliers, row_keys
+from solvers.branch_and_cut.dual.multipliers import Multipliers, Singles, row_keys
+from solvers.branch_and_cut.dual.tools import Tools
 from solvers.branch_and_cut.problem import Problem
 
 BOLDNESS = 2.0
@@ -45,10 +37,13 @@ class Ascent:
         Where to start.
     mu
         Smoothing, in units of the integer weights.
+    tools
+        Who does the arithmetic.
     """
 
-    def __init__(self, problem: Problem, multipliers: Multipliers, mu: float) -> None:
+    def __init__(self, problem: Problem, multipliers: Multipliers, mu: float, tools: Tools) -> None:
         m = problem.n_groups
+        self._tools = tools
         self.problem = problem
         self.scale = float(np.abs(problem.weights).max()) or 1.0
         self.mu = mu / self.scale
@@ -100,7 +95,7 @@ class Ascent:
 
     def run(self, iterations: int, decay: float = 1.0) -> float:
         """Take some steps, μ shrinking by `decay` in each; return the bound, as a float."""
-        bound, self.mu, self._momentum = ascend(
+        bound, self.mu, self._momentum = self._tools.ascend(
             self._weights,
             self._undecided,
             self._pairs,
@@ -137,10 +132,10 @@ class Ascent:
         for first in range(0, m, centres):
             last = min(m, first + centres)
             share = room * (last - first) // m
-            found.append(violated_triangles(point, first, last, tolerance, share))
+            found.append(self._tools.violated_triangles(point, first, last, tolerance, share))
             check()
         keys = np.concatenate(found)
-        self._keys, self._y, self._previous_y, self._idle = merge_rows(
+        self._keys, self._y, self._previous_y, self._idle = self._tools.merge_rows(
             self._keys, self._y, self._previous_y, self._idle, PATIENCE, keys
         )
         self._index()
@@ -172,11 +167,11 @@ class Ascent:
         pair e.
         """
         m = self.problem.n_groups
-        self._pairs, degree = triangle_pairs(self._keys, m)
-        self._cut_pointer, self._cut_pairs, self._signs = cut_pairs(self._cuts, m)
+        self._pairs, degree = self._tools.triangle_pairs(self._keys, m)
+        self._cut_pointer, self._cut_pairs, self._signs = self._tools.cut_pairs(self._cuts, m)
         if len(self._cuts):
             degree += np.bincount(self._cut_pairs, minlength=m * m).astype(np.int32)
-        self._steps = step_lengths(self._pairs, degree, 4.0 * BOLDNESS)
+        self._steps = self._tools.step_lengths(self._pairs, degree, 4.0 * BOLDNESS)
         if len(self._cuts):
             crowd = np.add.reduceat(degree[self._cut_pairs], self._cut_pointer[:-1])
             self._cut_steps = (4.0 * BOLDNESS / crowd).astype(np.float32)

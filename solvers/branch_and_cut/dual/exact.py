@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
 from coalitions.game import BoolMatrix, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_cut.dual.multipliers import Multipliers
+from solvers.branch_and_cut.dual.tools import Tools
 from solvers.branch_and_cut.problem import Problem
 
 MAX_BITS = 20
@@ -58,7 +58,7 @@ class ExactBound:
         return self.scaled >> self.bits
 
 
-def exact_bound(problem: Problem, multipliers: Multipliers) -> ExactBound:
+def exact_bound(problem: Problem, multipliers: Multipliers, tools: Tools) -> ExactBound:
     """Return the bound that the multipliers prove, after rounding them to integers."""
     heaviest = float(np.abs(problem.weights).sum(dtype=np.float64)) + abs(problem.inside)
     heaviest += 3.0 * float(multipliers.triangle_values.sum())
@@ -69,7 +69,7 @@ def exact_bound(problem: Problem, multipliers: Multipliers) -> ExactBound:
     triangle_values = _as_integers(multipliers.triangle_values, bits)
     cut_values = _as_integers(multipliers.cut_values, bits)
     reduced = problem.weights << bits
-    total = _subtract_rows(
+    total = tools.subtract_rows(
         reduced,
         multipliers.triangles,
         triangle_values,
@@ -89,38 +89,3 @@ def _below(m: int) -> BoolMatrix:
 
 def _as_integers(values: FloatVector, bits: int) -> IntVector:
     return np.floor(np.maximum(values, 0.0) * 2.0**bits).astype(np.int64)
-
-
-@njit(cache=True)
-def _subtract_rows(
-    reduced: IntMatrix,
-    triangles: IntMatrix,
-    triangle_values: IntVector,
-    cuts: IntMatrix,
-    cut_values: IntVector,
-) -> np.int64:
-    """Subtract Aᵀy above the diagonal and return Σy."""
-    total = np.int64(0)
-    for t in range(len(triangles)):
-        y = triangle_values[t]
-        if y == 0:
-            continue
-        c, i, k = triangles[t, 0], triangles[t, 1], triangles[t, 2]
-        reduced[min(c, i), max(c, i)] -= y
-        reduced[min(c, k), max(c, k)] -= y
-        reduced[i, k] += y
-        total += y
-    for row in range(len(cut_values)):
-        y = cut_values[row]
-        if y == 0:
-            continue
-        c = cuts[row, 0]
-        for p in range(1, cuts.shape[1]):
-            t = cuts[row, p]
-            if t < 0:
-                break
-            reduced[min(c, t), max(c, t)] -= y
-            for q in range(1, p):
-                reduced[cuts[row, q], t] += y  # T is in ascending order
-        total += y
-    return total

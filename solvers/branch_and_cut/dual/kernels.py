@@ -10,14 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coalitions.compiling.kernel import copy_into, njit
-from coalitions.game import IntMatrix, IntVector
-
-Singles = NDArray[np.float32]
-Smalls = NDArray[np.int32]
-Ages = NDArray[np.int16]
+from coalitions.game import FloatVector, IntMatrix, IntVector
+from solvers.branch_and_cut.dual.multipliers import LONGEST, Ages, Singles, Smalls
+from solvers.local_search.random_state import RandomState, below, uniform
 
 FINITE = {"nnan", "ninf", "nsz"}
 """What the compiler may assume. It may not reorder sums: it would in one way in fresh code and
@@ -258,3 +255,100 @@ def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
                     signs[at] = 1.0 if q == 0 else -1.0
                     at += 1
     return pointer, pairs, signs
+
+
+@njit(cache=True)
+def subtract_rows(
+    reduced: IntMatrix,
+    triangles: IntMatrix,
+    triangle_values: IntVector,
+    cuts: IntMatrix,
+    cut_values: IntVector,
+) -> np.int64:
+    """Subtract Aᵀy above the diagonal and return Σy."""
+    total = np.int64(0)
+    for t in range(len(triangles)):
+        y = triangle_values[t]
+        if y == 0:
+            continue
+        c, i, k = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+        reduced[min(c, i), max(c, i)] -= y
+        reduced[min(c, k), max(c, k)] -= y
+        reduced[i, k] += y
+        total += y
+    for row in range(len(cut_values)):
+        y = cut_values[row]
+        if y == 0:
+            continue
+        c = cuts[row, 0]
+        for p in range(1, cuts.shape[1]):
+            t = cuts[row, p]
+            if t < 0:
+                break
+            reduced[min(c, t), max(c, t)] -= y
+            for q in range(1, p):
+                reduced[cuts[row, q], t] += y  # T is in ascending order
+        total += y
+    return total
+
+
+@njit(cache=True)
+def grow_cuts(
+    x: Singles, violation: float, starts: int, state: RandomState
+) -> tuple[IntMatrix, FloatVector]:
+    """Grow a set T for each centre: always add whoever raises the left-hand side most.
+
+    A depth is the distance of the point to the hyperplane of the cut.
+    """
+    m = len(x)
+    rows = np.full((m * starts, LONGEST + 1), -1, np.int64)
+    depths = np.zeros(m * starts)
+    found = 0
+    near = np.empty(m, np.int64)
+    gain = np.empty(m)
+    for c in range(m):
+        count = 0
+        for i in range(m):
+            # Whole values cannot be in a violated cut that no triangle implies.
+            if i != c and 0.03 < x[c, i] < 0.97:
+                near[count] = i
+                count += 1
+        if count < 3:
+            continue
+        for start in range(min(starts, count)):
+            first = start if count <= starts else below(state, count)
+            for p in range(count):
+                # A little noise makes several starts give several cuts.
+                shake = 1.0 + 0.1 * uniform(state)
+                gain[p] = (x[c, near[p]] - x[near[first], near[p]]) * shake
+            gain[first] = -math.inf
+            rows[found, 0] = c
+            rows[found, 1] = near[first]
+            length = 1
+            left = x[c, near[first]]
+            while length < LONGEST:
+                best = 0
+                for p in range(1, count):
+                    if gain[p] > gain[best]:
+                        best = p
+                if gain[best] <= 1e-3:
+                    break
+                new = near[best]
+                raises = x[c, new]
+                for p in range(length):
+                    raises -= x[rows[found, 1 + p], new]
+                gain[best] = -math.inf
+                if raises <= 1e-4:
+                    continue
+                left += raises
+                length += 1
+                rows[found, length] = new
+                for p in range(count):
+                    gain[p] -= x[new, near[p]]
+            if length >= 3 and left > 1.0 + violation:
+                depths[found] = (left - 1.0) / math.sqrt(length * (length + 1) / 2.0)
+                rows[found, 1 : length + 1].sort()
+                found += 1
+            else:
+                rows[found] = -1
+    return rows[:found], depths[:found]

@@ -14,8 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coalitions.game import FloatVector, IntMatrix, IntVector
+
+Singles = NDArray[np.float32]
+Smalls = NDArray[np.int32]
+Ages = NDArray[np.int16]
 
 LONGEST = 12
 """Most groups in the set T of a cut."""
