@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
@@ -55,48 +53,11 @@ class LocalSearch(Solver):
         """Return the best structure found and the cycle-packing bound."""
         if sizes is not None:
             return self._search_sized(graph, limits, warm_start, sizes)
-        from solvers.local_search import sparse as _sparse
         from solvers.local_search.bounds import cycle_packing_bound
-        from solvers.local_search.dense_search import search_matrix
-        from solvers.local_search.descent import improve
-        from solvers.local_search.random_state import random_state
-        from solvers.local_search.slices import (
-            fits_table,
-            leaving_time_to_close,
-            matrix_of,
-            run_slices,
-        )
-        from solvers.local_search.sparse_search import search_edges
-        from solvers.preparation.components import numbered
+        from solvers.local_search.search import searched
 
-        n = graph.n_players
-        start = None if warm_start is None else numbered(warm_start)
-        first = np.arange(n) if start is None else start
         bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
-        hurried = leaving_time_to_close(limits, n) if fits_table(graph) else limits
-        if hurried.expired and start is not None:
-            return Answer(start, bound, {"slices": 0})
-        # Whatever ends the search, a last descent leaves nobody who would rather be elsewhere.
-        state = random_state(limits.seed, 1)
-        if fits_table(graph):
-            weights = matrix_of(graph)
-            search = search_matrix(
-                weights,
-                start,
-                seed=limits.seed,
-                effort=self.effort,
-                expired=lambda: hurried.expired,
-            )
-            labels, slices = run_slices(search, (-np.inf, first), bound, hurried)
-            _, labels = improve(weights, numbered(labels), 0, state, lambda: limits.expired)
-        else:
-            rows = _sparse.rows_of(n, *graph.edges)
-            search = search_edges(rows, start, seed=limits.seed, effort=self.effort)
-            value = float(_sparse.value_of(rows, first))
-            labels, slices = run_slices(search, (value, first), bound, limits)
-            labels = labels.copy()
-            everybody = np.iinfo(np.int64).max
-            _sparse.relocate(rows, labels, _sparse.rounding_threshold(rows), everybody, state)
+        labels, slices = searched(graph, limits, warm_start, bound=bound, effort=self.effort)
         return Answer(labels, bound, {"slices": slices})
 
     def _search_sized(

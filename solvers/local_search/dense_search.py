@@ -38,6 +38,9 @@ POPULATION = 6
 PATIENCE = 50
 """Children in a row without a new best structure after which the search ends."""
 
+ENOUGH_TO_AGREE = 2
+"""Structures annealed after which a graph may be called easy."""
+
 HOT, WARM, COLD = 0.2, 0.17, 0.02
 """Temperatures at which a founder starts, a child starts, and both end, in units of the typical
 root of Σ_j w_ij². Above 0.2 a structure melts; below 0.02 nothing moves."""
@@ -94,22 +97,33 @@ def memetic(
     After [Lu2021]_: players that both parents have together become one node; an iterated local
     search on this small graph finds the best recombination, and annealing from a moderate
     temperature takes it on from there. A child takes the place of the worst structure it beats.
-    `expired` tells whether to hurry to the next structure it gives.
+    Where plain descents and the first structures annealed all have one value, the graph is easy,
+    and that is the end. `expired` tells whether to hurry to the next structure it gives.
     """
     n = len(weights)
     state, threshold = random_state(seed), rounding_threshold(weights)
     choose = np.random.default_rng(seed)
-    table = tabulate(weights, np.arange(n) if start is None else start)
+    alone = np.arange(n)
+    table = tabulate(weights, alone if start is None else start)
     descend_in_time(table, threshold, state, expired)
     yield table.best[0], table.best_slots
+    seen = [float(table.value[0])]
+    if start is not None:
+        # Where a start misleads, a descent from players alone does not; it takes no time.
+        reset(table, alone)
+        descend_in_time(table, threshold, state, expired)
+        yield table.best[0], table.best_slots
+        seen.append(float(table.value[0]))
+        reset(table, table.best_slots)
     scale = _scale(weights)
     population: list[Improvement] = []
     best, failures = table.best[0], 0
     while len(population) < POPULATION or failures < PATIENCE * effort:
         if len(population) < POPULATION:
             if population or start is None:
-                reset(table, np.arange(n))
+                reset(table, alone)
             descend_in_time(table, threshold, state, expired)
+            seen.append(float(table.value[0]))
             temperatures = scale * np.geomspace(HOT, COLD, FOUNDER_LEVELS)
         else:
             a, b = choose.choice(POPULATION, 2, replace=False)
@@ -121,6 +135,9 @@ def memetic(
         yield value, labels
         if len(population) < POPULATION:
             population.append((value, labels))
+            seen.append(float(value))
+            if len(population) >= ENOUGH_TO_AGREE and _agree(seen):
+                break
         else:
             worst = min(range(POPULATION), key=lambda m: population[m][0])
             if value > population[worst][0] and all(value != known for known, _ in population):
@@ -128,6 +145,11 @@ def memetic(
             failures += 1
         if table.best[0] > best:
             best, failures = table.best[0], 0
+
+
+def _agree(values: list[float]) -> bool:
+    """Tell whether values are the same but for rounding."""
+    return max(values) - min(values) <= 1e-9 * max(map(abs, values))
 
 
 def _cool(table: Table, temperatures: np.ndarray, state: RandomState) -> Iterator[Improvement]:

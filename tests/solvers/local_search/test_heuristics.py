@@ -254,6 +254,17 @@ def test_above_150_players_annealing_beats_a_descent(rng):
     assert solve(graph, "local-search", effort=0.1).value > 1.03 * descent
 
 
+def test_a_search_whose_structures_agree_ends_soon(rng):
+    group = rng.integers(0, 10, 200)
+    upper = np.triu(np.where(group[:, None] == group, 1.0, -1.0) + rng.normal(0, 1, (200, 200)), 1)
+    graph = SynergyGraph(upper + upper.T)
+    solution = solve(graph, "local-search")
+    assert solution.value >= graph.value(CoalitionStructure.from_labels(group)) - 1e-9
+    assert solution.stats["slices"] < 1000, "it was 8000: fifty children of one structure"
+    hard = solve(random_graph(rng, 160), "local-search", effort=0.1)
+    assert hard.stats["slices"] > 1000
+
+
 @pytest.mark.parametrize("n", [120, 250])
 def test_a_time_limit_is_kept(n, rng):
     graph = random_graph(rng, n)
