@@ -78,7 +78,7 @@ def explain_command(
     structure = structure_of(recorded, graph, solution)
     demands: dict[str, Any] = {
         **links_of(recorded, graph, solution),
-        **sizes_of(recorded, solution),
+        **sizes_of(recorded, graph, solution),
     }
     if player is None:
         most = LISTED if fragile is None else fragile

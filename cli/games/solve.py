@@ -10,6 +10,15 @@ import typer
 from cli.games._demands import by_name, pairs_of, structures_in_words
 from cli.games._game_file import read_graph
 from cli.games._solution_file import read_structure
+from cli.games._team_flags import (
+    AtLeastOneOf,
+    MaxSize,
+    MaxWeight,
+    MinSize,
+    NGroups,
+    Weights,
+    team_demands,
+)
 from cli.terminal.completion import completion
 from cli.terminal.output import (
     Format,
@@ -70,9 +79,12 @@ def solve_command(
         list[str] | None,
         typer.Option(metavar="A,B", help="Players that must be apart; may be repeated."),
     ] = None,
-    n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
-    min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    n_groups: NGroups = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    weights: Weights = None,
+    max_weight: MaxWeight = None,
+    at_least_one_of: AtLeastOneOf = None,
     n_best: Annotated[
         int | None,
         typer.Option(metavar="N", help="List the N best structures in order, proven complete."),
@@ -114,8 +126,15 @@ def solve_command(
     graph = read_graph(
         file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
     )
-    asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
-    sizes: dict[str, Any] = {name: number for name, number in asked.items() if number is not None}
+    sizes = team_demands(
+        graph.labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(

@@ -8,6 +8,15 @@ import typer
 
 from cli.games._demands import pairs_of
 from cli.games._game_file import read_graph
+from cli.games._team_flags import (
+    AtLeastOneOf,
+    MaxSize,
+    MaxWeight,
+    MinSize,
+    NGroups,
+    Weights,
+    team_demands,
+)
 from cli.terminal.output import (
     Format,
     Json,
@@ -46,9 +55,12 @@ def what_if_command(
         list[str] | None,
         typer.Option(metavar="A,B", help="Players that are apart in any case."),
     ] = None,
-    n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
-    min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    n_groups: NGroups = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    weights: Weights = None,
+    max_weight: MaxWeight = None,
+    at_least_one_of: AtLeastOneOf = None,
     solver: Annotated[str, typer.Option(help="Method, as for `coalitions solve`.")] = "auto",
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of wall time for both searches.")
@@ -69,7 +81,15 @@ def what_if_command(
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
     graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     labels = graph.labels
-    asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
+    sizes = team_demands(
+        labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     wish = what_if(
         graph,
         solver,
@@ -78,7 +98,7 @@ def what_if_command(
         time_limit=time_limit,
         must_link=pairs_of(must_link, labels, "--must-link"),
         cannot_link=pairs_of(cannot_link, labels, "--cannot-link"),
-        **{name: number for name, number in asked.items() if number is not None},
+        **sizes,
     )
     document: dict[str, Any] = {
         "cost": wish.cost,

@@ -59,15 +59,22 @@ class Question:
 
     def best(self) -> tuple[int, CoalitionStructure] | None:
         """Return the optimum by looking at all partitions; None if none meets the demands."""
-        fewest, most = self.demands.get("n_groups", (1, len(self.matrix)))
-        found = None
-        for labels in partitions(len(self.matrix)):
-            structure = CoalitionStructure.from_labels(labels)
-            if fewest <= len(structure) <= most and all(map(self.allows, structure)):
-                value = sum(map(self.worth, structure))
-                if found is None or value > found[0]:
-                    found = value, structure
-        return found
+        n = len(self.matrix)
+        every = [[i for i in range(n) if mask >> i & 1] for mask in range(1 << n)]
+        allowed = np.array([not some or self.allows(some) for some in every])
+        worth = np.array([self.worth(some) for some in every])
+        labels = partitions(n)
+        count = labels.max(axis=1) + 1
+        fewest, most = self.demands.get("n_groups", (1, n))
+        good, values = (fewest <= count) & (count <= most), np.zeros(len(labels), np.int64)
+        for block in range(n):
+            mask = (labels == block) @ (1 << np.arange(n))
+            good &= allowed[mask]
+            values += worth[mask]
+        if not good.any():
+            return None
+        found = np.flatnonzero(good)[np.argmax(values[good])]
+        return int(values[found]), CoalitionStructure.from_labels(labels[found])
 
 
 def question(rng: np.random.Generator, n: int) -> Question:
