@@ -13,7 +13,7 @@ from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
 from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, spoken
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -156,7 +156,8 @@ def _compare(
     wrong = abs(claimed - found) > tolerance if key == "value" else claimed < found - tolerance
     if wrong:
         raise InvalidInputError(
-            f"{path}: claims the {key} {claimed:.17g}, but {found:.17g} is what the graph gives"
+            f"{path}: claims the {key} {spoken(claimed)}, but {spoken(found)} is what the graph"
+            " gives"
         )
 
 

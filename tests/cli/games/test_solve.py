@@ -215,3 +215,12 @@ def test_a_table_is_not_wrapped_in_a_pipe(tmp_path):
     result = coalitions("solve", path, "--solver", "greedy", env=environment)
     assert ", ".join(names) in result.stdout
     assert "22.5" in result.stdout
+
+
+def test_a_name_with_a_comma_is_put_in_quotes(tmp_path):
+    path = tmp_path / "staff.csv"
+    path.write_text(',"Smith, Ann",Bob\n"Smith, Ann",0,2\nBob,2,0\n')
+    result = coalitions(
+        "solve", path, "--solver", "greedy", "--json", "--cannot-link", '"Smith, Ann",Bob'
+    )
+    assert json.loads(result.stdout)["coalitions"] == [["Smith, Ann"], ["Bob"]]
