@@ -40,13 +40,15 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def figure(number: float) -> str:
-    """Return a number as a person writes it: ten digits at most, an exponent only if it must be.
+def figure(number: float, digits: int = 10) -> str:
+    """Return a number as a person writes it: not too many digits, no exponent unless it must be.
 
     Examples
     --------
     >>> figure(444.10000000000014), figure(12345678901.5), figure(1e300), figure(-0.0)
     ('444.1', '12345678902', '1e+300', '0')
+    >>> figure(1234567.8, 6), figure(2 / 3, 6)
+    ('1234568', '0.666667')
     """
-    text = f"{number + 0.0:.10g}"
+    text = f"{number + 0.0:.{digits}g}"
     return f"{number:.0f}" if "e+" in text and abs(number) < 1e15 else text

@@ -591,7 +591,7 @@ def _checked_matrix(
     differing = np.argwhere(np.triu(matrix != matrix.T))
     if len(differing):
         a, b = differing.T
-        far = np.flatnonzero(~_same(matrix[a, b], matrix[b, a]))
+        far = np.flatnonzero(~same_but_for_rounding(matrix[a, b], matrix[b, a]))
         if len(far):
             raise _not_symmetric(
                 labels[a[far[0]]], labels[b[far[0]]], *matrix[[a, b], [b, a]][:, far[0]].tolist()
@@ -602,7 +602,7 @@ def _checked_matrix(
     return matrix
 
 
-def _same(one: FloatVector, other: FloatVector) -> BoolVector:
+def same_but_for_rounding(one: FloatVector, other: FloatVector) -> BoolVector:
     """Tell which numbers are the same but for rounding."""
     with np.errstate(over="ignore"):  # an infinite difference is one
         near: BoolVector = np.abs(one - other) <= ROUNDING * np.maximum(np.abs(one), np.abs(other))

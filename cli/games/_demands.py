@@ -14,13 +14,30 @@ MOST_PAIRS = 3
 """So many pairs are named in a sentence; the others are counted."""
 
 
+def names_in(group: str) -> list[str]:
+    """Return the names in a list with commas; a name that has one itself stands in quotes.
+
+    Examples
+    --------
+    >>> names_in("ann, bob"), names_in('"Smith, Ann",Bob')
+    (['ann', 'bob'], ['Smith, Ann', 'Bob'])
+    """
+    if '"' not in group:
+        return [name.strip() for name in group.split(",")]
+    import csv
+
+    return [name.strip() for row in csv.reader([group], skipinitialspace=True) for name in row]
+
+
 def pairs_of(groups: list[str] | None, labels: Sequence[str], option: str) -> list[tuple[int, int]]:
     """Return all pairs of players in each comma-separated group of names."""
     pairs: list[tuple[int, int]] = []
     for group in groups or ():
-        names = [name.strip() for name in group.split(",")]
+        names = names_in(group)
         if len(names) < 2:
-            raise InvalidInputError(f"{option} takes two names, as in a,b; it got {group!r}")
+            raise InvalidInputError(
+                f"{option} takes two names or more, as in a,b; it got {group!r}"
+            )
         pairs += itertools.combinations(players_by_name(names, labels, option), 2)
     return pairs
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, TypeAlias
 
 from cli.terminal.output import stderr
+from coalitions.errors import InputWarning
 
 if TYPE_CHECKING:
     from coalitions.games.induced_subgraph import InducedSubgraphGame
@@ -31,9 +33,12 @@ def read_graph(
     from coalitions.graph import SynergyGraph
 
     told = _unheard if quiet else tell
-    return SynergyGraph.read(
-        file, format=file_format, symmetrise=symmetrise, missing=missing, tell=told
-    )
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", InputWarning)
+        return SynergyGraph.read(
+            file, format=file_format, symmetrise=symmetrise, missing=missing, tell=told
+        )
 
 
 def _unheard(line: str) -> None:

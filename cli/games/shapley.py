@@ -9,7 +9,7 @@ import typer
 from cli.games._game_file import read_game
 from cli.terminal.completion import completion
 from cli.terminal.output import Format, Json, Missing, Plugin, Seed, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _print(found: Estimate, labels: Sequence[str]) -> None:
         error = () if exact else (f"{found.stderr[k]:.2g}",)
         ends = _place(low[k], left, span), _place(high[k], left, span)
         bar = _bar(_place(found.values[k], left, span), _place(0.0, left, span), ends)
-        table.add_row(visible(name), f"{found.values[k]:.6g}", *error, bar)
+        table.add_row(visible(name), figure(found.values[k], 6), *error, bar)
     console = stdout()
     console.print(table)
     console.print(

@@ -240,7 +240,9 @@ class _ProgressLine:
         from solvers.solution import relative_gap
 
         gap = relative_gap(progress.value, progress.bound)
-        news = f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
+        news = (
+            f"value {figure(progress.value, 6)}  bound {figure(progress.bound, 6)}  gap {gap:.2%}"
+        )
         if self._status is not None:
             self._status.update(f"{news}  {progress.seconds:.1f} s")
         elif news != self._last:
@@ -312,7 +314,7 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
         )
         less = solution.value - other.value
         proven = "yes" if other.optimal else "no"
-        table.add_row(str(place), f"{other.value:.10g}", f"{less:.6g}", proven, visible(instead))
+        table.add_row(str(place), figure(other.value), figure(less, 6), proven, visible(instead))
     stdout().print()
     stdout().print(table)
 

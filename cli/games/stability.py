@@ -10,7 +10,7 @@ import typer
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
 from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 from coalitions.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _sentence(finding: dict[str, Any]) -> str:
         return str(finding.get("reason", ""))
     movers, coalition = move["movers"], move["coalition"]
     before, after = sum(move["before"]), sum(move["after"])
-    gain = f"{before:.6g} → {after:.6g}"
+    gain = f"{figure(before, 6)} → {figure(after, 6)}"
     if movers == coalition:
         verb = "leaves alone" if len(movers) == 1 else "form a coalition"
         return f"{', '.join(movers)} {verb}: {gain}"

@@ -22,7 +22,7 @@ from cli.games._team_flags import (
 )
 from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, spoken
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -185,7 +185,8 @@ def _compare(
     wrong = abs(claimed - found) > tolerance if key == "value" else claimed < found - tolerance
     if wrong:
         raise InvalidInputError(
-            f"{path}: claims the {key} {claimed:.17g}, but {found:.17g} is what the graph gives"
+            f"{path}: claims the {key} {spoken(claimed)}, but {spoken(found)} is what the graph"
+            " gives"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError, shown, spoken
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, same_but_for_rounding
 
 Pair = tuple[str, str, float]
 
@@ -104,7 +104,7 @@ def _undirected(
     again = np.flatnonzero((key[1:] == key[:-1]) & (turned[1:] != turned[:-1])) + 1
     if not len(again):
         return SynergyGraph.from_edges(n, ends[:, 0], ends[:, 1], weights, names)
-    differ = again[weights[again] != weights[again - 1]]
+    differ = again[~same_but_for_rounding(weights[again], weights[again - 1])]
     if len(differ):
         first = differ[0]
         a, b = (names[k] for k in ends[first - 1])

@@ -43,6 +43,9 @@ WIDEST_PAIRS = 8
 HEAD = 12
 """Rows whose cells are kept as they are: titles, a header, what may be one."""
 
+TOTALS = {"sum", "total", "summe", "gesamt", "insgesamt", "somme", "suma", "totale"}
+"""What a spreadsheet calls the sum of its rows."""
+
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 
 
@@ -473,6 +476,13 @@ def _matrix(
                 f" {len(line) - first} numbers and there are {n} rows"
             )
         matrix[k] = _numbers(line, first, n, where, understood)
+    if labels is not None and labels[-1].casefold() in TOTALS and n > 2:
+        sums = np.nansum(matrix[:-1, :-1], axis=0)
+        if np.allclose(matrix[-1, :-1], sums, rtol=1e-9, atol=0, equal_nan=False):
+            raise InvalidInputError(
+                f"{where}: the last player, {shown(labels[-1])}, is the sum of the others; leave"
+                " out its row and its column"
+            )
     return _known(matrix, body, labels, first, where, understood, missing), labels
 
 
@@ -493,7 +503,15 @@ def _laid_out(
     if len(lines) == width:
         return lines, None, 0
     words = [_name(cell) for cell in header.cells[:width]]
-    if len(lines) == width + 1 and all(words) and header.used == width:
+    if (
+        len(lines) == width + 1
+        and all(words)
+        and header.used == width
+        and (
+            all(number(word, understood.mark) is None for word in words)
+            or (words in _counted(width) and _idle(body, understood.mark))
+        )
+    ):
         understood.notes.append("names in the header only")
         return body, words, 0
     names = [_name(line.first) for line in lines]
@@ -503,6 +521,12 @@ def _laid_out(
         understood.notes.append("names in the first column only")
         return lines, names, 1
     raise _not_square(lines, width, where, understood.mark)
+
+
+def _idle(body: list[_Line], mark: str) -> bool:
+    """Tell whether nobody has anything with themselves: above, numbers are names, not synergies."""
+    own = [number(line[k], mark) for k, line in enumerate(body)]
+    return all(each == 0.0 or (each is not None and math.isnan(each)) for each in own)
 
 
 def _has_names(lines: list[_Line], width: int, mark: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 from solvers.proofs._coalitions import Rules, check_teams
 from solvers.proofs._tree import check_part, refuse_unless
@@ -36,6 +36,8 @@ from solvers.proofs.demands import Links, Pairs
 from solvers.proofs.reading import LARGEST_UNIT
 from solvers.proofs.team_demands import Count, Roles, TeamDemands, Weights
 from solvers.proofs.teams import TeamsProof
+
+NamedPairs = Iterable[Sequence[int | str]]
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,11 @@ class Verification:
 
 def verify(
     graph: SynergyGraph,
-    structure: CoalitionStructure,
+    structure: CoalitionStructure | Iterable[Iterable[int | str]],
     certificate: Certificate | None = None,
     *,
-    must_link: Pairs = (),
-    cannot_link: Pairs = (),
+    must_link: NamedPairs = (),
+    cannot_link: NamedPairs = (),
     n_groups: Count | None = None,
     min_size: int | None = None,
     max_size: int | None = None,
@@ -89,12 +91,12 @@ def verify(
     graph
         The graph, from which all weights are taken.
     structure
-        The structure that is claimed to be the best one found.
+        The structure that is claimed to be the best one found, or lists of players.
     certificate
         The proof; without it only partition, demands and value are checked.
     must_link, cannot_link
-        Pairs of players that must, or must not, be in one coalition. A proof for other demands is
-        refused: it speaks about other structures.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition. A
+        proof for other demands is refused: it speaks about other structures.
     n_groups, min_size, max_size, weights, max_weight, at_least_one_of
         Demands on every coalition and their number, as `solve` takes them.
 
@@ -117,7 +119,8 @@ def verify(
 that keep ann and bob apart, which is not demanded
     """
     n, names = graph.n_players, graph.labels
-    demands = Links.of(n, must_link, cannot_link)
+    structure = graph.structure(structure)
+    demands = Links.of(n, _numbered(must_link, names), _numbered(cannot_link, names))
     teams = TeamDemands.of(
         names,
         n_groups=n_groups,
@@ -150,6 +153,12 @@ that keep ann and bob apart, which is not demanded
     return Verification(
         value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot, teams
     )
+
+
+def _numbered(pairs: NamedPairs, names: Sequence[str]) -> Pairs:
+    """Return pairs of players as pairs of numbers; what is no pair is told by whoever checks it."""
+    number = numbering(names)
+    return [[number(player) for player in pair] for pair in pairs]
 
 
 def _value(graph: SynergyGraph, structure: CoalitionStructure) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from solvers import solve
+from solvers import solve, verify
 
 MATRIX = [[0, 2, -1, 1], [2, 0, 1, -3], [-1, 1, 0, 2], [1, -3, 2, 0]]
 
@@ -31,6 +31,17 @@ def test_links_and_warm_starts_take_names(graph):
     assert by_name.structure == by_number.structure
     assert by_name.must_link == ((0, 2),)
     assert solve(graph, warm_start=[["ann", "bob"], ["cleo", "dan"]], time_limit=5).value == 4
+
+
+def test_a_verifier_takes_names(graph):
+    checked = verify(
+        graph, [["ann", "cleo"], ["bob"], ["dan"]], must_link=[("ann", "cleo")],
+        cannot_link=[("bob", 3)],
+    )  # fmt: skip
+    assert checked.value == -1
+    assert (checked.must_link, checked.cannot_link) == (((0, 2),), ((1, 3),))
+    with pytest.raises(InvalidInputError, match=r"no player 'anne'; did you mean 'ann'\?"):
+        verify(graph, [["ann", "bob", "cleo", "dan"]], must_link=[("anne", "bob")])
 
 
 def test_a_text_is_a_name_and_a_number_a_place():

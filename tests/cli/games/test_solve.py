@@ -63,6 +63,7 @@ def test_people_get_a_table_and_a_verdict():
         ("twice.csv", ",a,a\na,0,1\na,1,0\n", [], "the label 'a' is used twice"),
         ("word.csv", "0,1\none,0\n", [], "line 2, column 1: 'one' is not a number"),
         ("what.xyz", "0", [], "the format 'xyz' is unknown"),
+        ("old.ods", "0", [], "save the sheet as .xlsx or .csv"),
         ("ok.csv", "0,1\n1,0\n", ["--solver", "hihgs"], "did you mean 'highs'? there are: "),
         ("ok.csv", "0,1\n1,0\n", ["--time-limit", "-1"], "--time-limit is -1"),
         ("ok.csv", "0,1\n1,0\n", ["--time-limit", "soon"], "'soon' is not a valid float"),
@@ -187,6 +188,7 @@ def test_the_diagonal_of_a_correlation_matrix_is_ignored_and_said_once(tmp_path)
     assert json.loads(result.stdout)["value"] == 0.5
     (line,) = result.stderr.splitlines()
     assert line.startswith("coalitions: the diagonal is ignored: 'a' has 1 with itself")
+    assert coalitions("solve", path, "--solver", "greedy", "--quiet").stderr == ""
 
 
 def test_a_name_that_cannot_be_written_is_told_before_the_search(tmp_path):
@@ -213,3 +215,12 @@ def test_a_table_is_not_wrapped_in_a_pipe(tmp_path):
     result = coalitions("solve", path, "--solver", "greedy", env=environment)
     assert ", ".join(names) in result.stdout
     assert "22.5" in result.stdout
+
+
+def test_a_name_with_a_comma_is_put_in_quotes(tmp_path):
+    path = tmp_path / "staff.csv"
+    path.write_text(',"Smith, Ann",Bob\n"Smith, Ann",0,2\nBob,2,0\n')
+    result = coalitions(
+        "solve", path, "--solver", "greedy", "--json", "--cannot-link", '"Smith, Ann",Bob'
+    )
+    assert json.loads(result.stdout)["coalitions"] == [["Smith, Ann"], ["Bob"]]

@@ -94,6 +94,9 @@ def test_a_frame_of_pairs_is_taken_as_it_is():
     same(SynergyGraph.from_frame(noted))
     both = pd.concat([PAIRS, PAIRS.rename(columns={"from": "to", "to": "from"})])
     same(SynergyGraph(both))
+    turned = PAIRS.rename(columns={"from": "to", "to": "from"})
+    rounded = turned.assign(weight=np.nextafter(turned["weight"], 0))
+    assert SynergyGraph(pd.concat([PAIRS, rounded])).n_players == 3
     melted = pd.DataFrame(MATRIX, NAMES, NAMES).stack().reset_index()
     same(SynergyGraph(melted))
     numbered = SynergyGraph(pd.DataFrame({"i": [1, 1], "j": [2, 3], "value": [2.0, -1]}))

@@ -250,6 +250,14 @@ def test_players_may_be_numbers(tmp_path):
     assert read(written(tmp_path, "csv", named))[0].labels == ("a", "b", "w")
 
 
+def test_numbers_in_the_header_are_names_if_they_count(tmp_path):
+    graph, told = read(written(tmp_path, "csv", "1,2,3\n0,1,2\n1,0,3\n2,3,0\n"))
+    assert graph.labels == ("1", "2", "3")
+    assert "names in the header only" in told
+    graph, _ = read(written(tmp_path, "csv", ",a,b,sum\na,0,1,5\nb,1,0,2\nsum,5,2,0\n"))
+    assert graph.labels == ("a", "b", "sum")
+
+
 def test_counted_players_with_a_blank_diagonal_keep_their_numbers(tmp_path):
     graph, _ = read(written(tmp_path, "csv", ",1,2\n1,,5\n2,5,\n"))
     assert graph.labels == ("1", "2")
@@ -299,6 +307,14 @@ REFUSED = {
     "no name": ("from,to,weight\na,b,1\n,b,1\n", "line 3 has no name for a player"),
     "one triangle without names": (",1,2\n,,3\n,,\n", "must be square"),
     "the other triangle": (",,\n1,,\n2,3,\n", "empty lines that may be players"),
+    "a row of sums": (
+        ",a,b,c,Summe\na,0,1,2,3\nb,1,0,3,4\nc,2,3,0,5\nSumme,3,4,5,12\n",
+        "the last player, 'Summe', is the sum of the others; leave out its row and its column",
+    ),
+    "a row too many": (
+        "0,1.5,2\n1,5,3\n5,3,6\n3,6,0\n",
+        "line 1 has 3 numbers and there are 4 rows",
+    ),
     "nothing": ("\r\n;;;\r\n", "is empty"),
     "too large": (";a;b\na;0;1e999\nb;1e999;0\n", "is inf; every cell must be a finite number"),
 }
