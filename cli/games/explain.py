@@ -20,7 +20,7 @@ from cli.terminal.output import (
     print_json,
     stdout,
 )
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -145,12 +145,12 @@ def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
     table.columns[2].justify = table.columns[3].justify = "right"
     for pair in pairs:
         names = " and ".join(labels[player] for player in pair.pair)
-        margin = "any amount" if math.isinf(pair.margin) else f"{pair.margin:.6g}"
-        doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {pair.at_most:.6g}"
+        margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
+        doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
         table.add_row(
             visible(names),
             "together" if pair.together else "apart",
-            f"{pair.synergy:.6g}",
+            figure(pair.synergy),
             margin,
             "" if pair.exact else f"for sure; {doubt}",
         )

@@ -293,7 +293,7 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
         )
         less = solution.value - other.value
         proven = "yes" if other.optimal else "no"
-        table.add_row(str(place), f"{other.value:.10g}", f"{less:.6g}", proven, visible(instead))
+        table.add_row(str(place), figure(other.value), figure(less), proven, visible(instead))
     stdout().print()
     stdout().print(table)
 

@@ -18,7 +18,7 @@ from cli.terminal.output import (
     print_json,
     stdout,
 )
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
 
 
@@ -93,13 +93,14 @@ def what_if_command(
         print_json(document)
         return
     least, most = wish.cost_range
-    costs = "nothing" if wish.cost == 0 else f"{wish.cost:.10g}"
-    proven = "proven" if wish.optimal else f"not proven: it is between {least:.10g} and {most:.10g}"
+    costs = "nothing" if wish.cost == 0 else figure(wish.cost)
+    between = f"not proven: it is between {figure(least)} and {figure(most)}"
+    proven = "proven" if wish.optimal else between
     console = stdout()
     console.print(f"the wish costs {costs} ({proven})", soft_wrap=True)
     for title, solution in (("without it", wish.base), ("with it", wish.solution)):
         blocks = " | ".join(", ".join(block) for block in _named(solution.structure, labels))
-        console.print(f"{title}, {solution.value:.10g}: {visible(blocks)}", soft_wrap=True)
+        console.print(f"{title}, {figure(solution.value)}: {visible(blocks)}", soft_wrap=True)
 
 
 def _groups(groups: list[str] | None, labels: tuple[str, ...], option: str) -> list[list[int]]:
