@@ -65,6 +65,7 @@ def solve(
     at_least_one_of: Roles = (),
     n_best: int | None = None,
     all_optimal: bool = False,
+    canonical: bool = False,
     certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
@@ -104,6 +105,10 @@ def solve(
     all_optimal
         Find all structures that are optimal: those after the best are in `Solution.others`. The
         list ends after 1000, or after `n_best`, and `Solution.stats` says so under ``"others"``.
+    canonical
+        Where several structures are best, return the one with the fewest joined pairs, and of
+        these the one whose labels come first: the same for every exact solver and every
+        `warm_start`. ``stats["canonical"]`` is false if that was not proven in the time.
     certificate
         Leave nothing unproven on the way, so that `Solution.certificate` is at hand. Without it, a
         certificate may take another, longer search when it is asked for. A solver that gives none
@@ -144,24 +149,33 @@ def solve(
             role if isinstance(role, str) else tuple(role) for role in at_least_one_of
         ),
     }
-    if n_best is not None or all_optimal:
+    if n_best is not None or all_optimal or canonical:
+        from solvers.opinions.canonical import canonical as canonical_one
         from solvers.opinions.ranking import ranked
 
         demands = {name: demand for name, demand in asked.items() if demand is not None}
         if not asked["at_least_one_of"]:
             del demands["at_least_one_of"]
+        ask = partial(
+            solve, solver=solver, gap=gap, seed=seed, threads=threads, **demands, **options
+        )
+        links: dict[str, Any] = {"must_link": must_link, "cannot_link": cannot_link}
+        first = {"warm_start": warm_start, "certificate": certificate, "progress": progress}
+        if canonical:
+            if n_best is not None or all_optimal:
+                raise InvalidInputError(
+                    "canonical chooses one structure, n_best and all_optimal list several; give one"
+                )
+            return canonical_one(graph, ask, time_limit=time_limit, first=first, **links)
         return ranked(
             graph,
-            partial(
-                solve, graph, solver, gap=gap, seed=seed, threads=threads, **demands, **options
-            ),
-            must_link=must_link,
-            cannot_link=cannot_link,
+            partial(ask, graph),
             n_best=n_best,
             all_optimal=all_optimal,
             sized=bool(demands),
             time_limit=time_limit,
-            first={"warm_start": warm_start, "certificate": certificate, "progress": progress},
+            first=first,
+            **links,
         )
     deadline = None if time_limit is None else started + time_limit
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)

@@ -61,6 +61,12 @@ def _teams() -> None:
         solve(_weights(24), method, max_size=3, time_limit=10.0)
 
 
+def _overlaps() -> None:
+    from solvers.overlap.overlapping import solve_overlapping
+
+    solve_overlapping(_weights(17), max_size=2)
+
+
 def _games() -> None:
     from coalitions import TableGame
     from solvers.games import solve_game
@@ -106,6 +112,7 @@ TASKS: dict[str, Task] = {
     "certificates": _certificates,
     "local search": _local_search,
     "teams": _teams,
+    "overlapping coalitions": _overlaps,
     "best structures of games": _games,
     "Shapley values": _values,
     "Myerson values": _myerson,

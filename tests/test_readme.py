@@ -22,7 +22,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 BLOCKS = blocks("README.md")
 PYTHON = [
     (code, printed)
-    for found in (BLOCKS, blocks("docs/formats.md"))
+    for found in (BLOCKS, blocks("docs/formats.md"), blocks("docs/opinions.md"))
     for (kind, code), (after, printed) in itertools.pairwise(found)
     if (kind, after) == ("python", "text")
 ]

@@ -145,14 +145,12 @@ def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
     table.columns[2].justify = table.columns[3].justify = "right"
     for pair in pairs:
         names = " and ".join(labels[player] for player in pair.pair)
-        margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin, 6)
-        doubt = (
-            "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most, 6)}"
-        )
+        margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
+        doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
         table.add_row(
             visible(names),
             "together" if pair.together else "apart",
-            figure(pair.synergy, 6),
+            figure(pair.synergy),
             margin,
             "" if pair.exact else f"for sure; {doubt}",
         )

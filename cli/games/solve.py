@@ -92,6 +92,13 @@ def solve_command(
     all_optimal: Annotated[
         bool, typer.Option("--all-optimal", help="List all structures that are optimal.")
     ] = False,
+    canonical: Annotated[
+        bool,
+        typer.Option(
+            "--canonical",
+            help="Of several best structures, always the same: fewest joined pairs, first labels.",
+        ),
+    ] = False,
     symmetrise: Symmetrise = None,
     missing: Missing = None,
     file_format: Format = None,
@@ -149,6 +156,7 @@ def solve_command(
             cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
             n_best=n_best,
             all_optimal=all_optimal,
+            canonical=canonical,
             certificate=certificate is not None,
             progress=line.update,
             **sizes,
@@ -163,6 +171,8 @@ def solve_command(
         _print_solution(graph, solution, sizes)
         if all_optimal or n_best is not None:
             _print_others(graph, solution, all_optimal=all_optimal)
+    if canonical and not solution.stats["canonical"] and not quiet:
+        stderr().print("it is not proven that this is the canonical structure", soft_wrap=True)
     if "others" in solution.stats and not quiet:
         stderr().print(visible(solution.stats["others"]), soft_wrap=True)
     if certificate is not None:
@@ -314,7 +324,7 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
         )
         less = solution.value - other.value
         proven = "yes" if other.optimal else "no"
-        table.add_row(str(place), figure(other.value), figure(less, 6), proven, visible(instead))
+        table.add_row(str(place), figure(other.value), figure(less), proven, visible(instead))
     stdout().print()
     stdout().print(table)
 

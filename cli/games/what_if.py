@@ -114,11 +114,8 @@ def what_if_command(
         return
     least, most = wish.cost_range
     costs = "nothing" if wish.cost == 0 else figure(wish.cost)
-    proven = (
-        "proven"
-        if wish.optimal
-        else f"not proven: it is between {figure(least)} and {figure(most)}"
-    )
+    between = f"not proven: it is between {figure(least)} and {figure(most)}"
+    proven = "proven" if wish.optimal else between
     console = stdout()
     console.print(f"the wish costs {costs} ({proven})", soft_wrap=True)
     for title, solution in (("without it", wish.base), ("with it", wish.solution)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
@@ -105,7 +105,7 @@ def fragile(
     if player is not None:
         number = player_number(player, graph.labels, "fragile")
         ends = [pair for pair in ends if number in pair]
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    deadline = math.inf if time_limit is None else clock() + time_limit
     value, labels = graph.value(structure), structure.labels
     pairs = [_Pair(a, b, bool(labels[a] == labels[b]), float(graph.matrix[a, b])) for a, b in ends]
     # Where time is short: first those that are together in spite of themselves, or so apart.
@@ -114,7 +114,7 @@ def fragile(
     for pair in pairs:
         found.append(_best_without(graph, pair, deadline, demands))
         if isinstance(found[-1], Solution) and found[-1].stats.get("interrupted"):
-            deadline = time.monotonic()  # Ctrl-C: what is known is the answer
+            deadline = clock()  # Ctrl-C: what is known is the answer
     known = [each for each in found if isinstance(each, Solution)]
     judged = [_judged(pair, value, each, known) for pair, each in zip(pairs, found, strict=True)]
     return tuple(sorted(judged, key=lambda each: (each.at_most, each.margin, each.pair)))
@@ -155,7 +155,7 @@ def _best_without(
     graph: SynergyGraph, pair: _Pair, deadline: float, demands: dict[str, Any]
 ) -> Solution | InfeasibleError | None:
     """Return the best structure that has a pair the other way; None if there was no time."""
-    seconds = deadline - time.monotonic()
+    seconds = deadline - clock()
     if seconds <= 0:
         return None
     link = "cannot_link" if pair.together else "must_link"

@@ -9,13 +9,13 @@ pairs of a list and differ in the next.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
@@ -81,7 +81,7 @@ def ranked(
         What only the first search is told.
     """
     most = _checked_number(n_best, all_optimal, graph)
-    started = time.monotonic()
+    started = clock()
     deadline = math.inf if time_limit is None else started + time_limit
     together, apart = list(must_link), list(cannot_link)
     best = ask(
@@ -109,7 +109,7 @@ def ranked(
             value=part.value,
             losses=part.losses,
             bound=max(part.value, best.bound if place == 0 else min(bound, best.bound)),
-            seconds=time.monotonic() - started,
+            seconds=clock() - started,
             stats={},
             prove=None,
         )
@@ -186,7 +186,7 @@ class _Rest:
                 self.parts.append(child)
         except KeyboardInterrupt:  # between two searches, which have their own way to hear of it
             self.interrupted = True
-        if self.interrupted or time.monotonic() >= self.deadline:
+        if self.interrupted or clock() >= self.deadline:
             self.stopped = True
             self.unsearched = max(self.unsearched, part.bound)
         self.parts.sort(key=lambda part: part.order)
@@ -251,7 +251,7 @@ class _Rest:
 
     def _searched(self, part: _Part, together: Links, apart: Links) -> _Part | None:
         """Return a part with its best structure, None if there is none or no time for it."""
-        left = self.deadline - time.monotonic()
+        left = self.deadline - clock()
         if self.interrupted or left <= 0:
             return None
         best = self.solution

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.graph import SynergyGraph
 from solvers._solve import solve
@@ -98,7 +98,7 @@ def what_if(
     parted = wished_pairs(apart, graph, "apart")
     if not joined and not parted:
         raise InvalidInputError("what_if takes a wish: give players in together or in apart")
-    started = time.monotonic()
+    started = clock()
     half = None if time_limit is None else time_limit / 2
     links: dict[str, Any] = {
         name: tuple(demands.pop(name, ())) for name in ("must_link", "cannot_link")
@@ -115,7 +115,7 @@ def what_if(
     granted = solve(
         graph,
         solver,
-        time_limit=None if time_limit is None else time_limit - (time.monotonic() - started),
+        time_limit=None if time_limit is None else time_limit - (clock() - started),
         must_link=(*links["must_link"], *joined),
         cannot_link=(*links["cannot_link"], *parted),
         **demands,

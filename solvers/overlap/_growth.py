@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from coalitions.compiling.kernel import njit
 
 
 @njit(cache=True)
@@ -23,11 +24,12 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
             if k != j and pairs[k, j] > 0:
                 total += pairs[k, j]
             half[k, j] = (total + 1) // 2
-    masks = np.empty(1024, np.int64)
-    worths = np.empty(1024, np.int64)
+    masks = np.empty(most, np.int64)
+    worths = np.empty(most, np.int64)
     found = 0
     gains = np.empty((n + 1, n), np.int64)  # what each player would add, by depth
-    gains[0] = -prices
+    for j in range(n):
+        gains[0, j] = -prices[j]
     chosen = np.empty(n + 1, np.int64)
     upcoming = np.zeros(n + 1, np.int64)  # the next candidate, by depth
     worth = np.zeros(n + 1, np.int64)
@@ -64,7 +66,7 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
             continue
         steps += 1
         if steps > work:
-            return masks[:found].copy(), worths[:found].copy(), False, False
+            return masks[:found], worths[:found], False, False
         upcoming[depth] += 1
         chosen[depth] = player
         worth[depth + 1] = worth[depth] + gains[depth, player]
@@ -76,7 +78,7 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
         if depth >= 2 and worth[depth] >= least:
             if found == most:
                 if not only_best:
-                    return masks[:found].copy(), worths[:found].copy(), False, False
+                    return masks[:found], worths[:found], False, False
                 # Those above the mean stay, and from now on nothing less is looked for.
                 mean = 0.0
                 for k in range(found):
@@ -88,13 +90,10 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
                         masks[kept], worths[kept] = masks[k], worths[k]
                         kept += 1
                 if not kept:  # all are worth the same, which is enough of them
-                    return masks[:found].copy(), worths[:found].copy(), False, False
+                    return masks[:found], worths[:found], False, False
                 found, listed_all = kept, False
                 if worth[depth] < least:
                     continue
-            if found == len(masks):
-                masks = np.concatenate((masks, np.empty(found, np.int64)))
-                worths = np.concatenate((worths, np.empty(found, np.int64)))
             masks[found], worths[found] = bits[depth], worth[depth]
             found += 1
-    return masks[:found].copy(), worths[:found].copy(), True, listed_all
+    return masks[:found], worths[:found], True, listed_all

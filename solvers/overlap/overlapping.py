@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
@@ -146,7 +146,7 @@ def solve_overlapping(
     >>> solution.coalitions, solution.value, solution.optimal
     (((0, 1), (0, 2)), 5.0, True)
     """
-    started = time.monotonic()
+    started = clock()
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
     _check(graph, memberships, membership_cost, max_size, meetings, time_limit)
@@ -173,7 +173,7 @@ def solve_overlapping(
         value=value,
         bound=max(value, min(most, _as_float(bound, scaled, n * memberships))),
         positive_weight=most,
-        seconds=time.monotonic() - started,
+        seconds=clock() - started,
         stats={**stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
     )
 

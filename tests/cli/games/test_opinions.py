@@ -52,6 +52,15 @@ def test_a_list_that_ends_early_says_so(tmp_path):
     assert "ends after 2 optimal structures" in result.stderr
 
 
+def test_the_canonical_one_of_several(tmp_path):
+    path = tmp_path / "ties.csv"
+    path.write_text(",a,b,c\na,0,2,2\nb,2,0,-5\nc,2,-5,0\n")
+    start = tmp_path / "start.json"
+    start.write_text('{"coalitions": [["a", "c"], ["b"]]}')
+    found = document("solve", path, "--canonical", "--warm-start", start)
+    assert found["coalitions"] == [["a", "b"], ["c"]]
+
+
 def test_a_wish(team):
     found = document("what-if", team, "--together", "ann,cleo")
     assert (found["cost"], found["value"], found["base_value"]) == (1.0, 2.0, 3.0)

@@ -151,7 +151,7 @@ def test_one_membership_is_the_problem_of_solve(seed):
 
 
 def test_more_memberships_and_more_meetings_are_never_worth_less(rng):
-    matrix = np.triu(rng.integers(-9, 10, (12, 12)), 1).astype(float)
+    matrix = np.triu(rng.integers(-9, 10, (10, 10)), 1).astype(float)
     graph = SynergyGraph(matrix + matrix.T)
     values = [solve_overlapping(graph, m).value for m in (1, 2, 3)]
     assert values == sorted(values)
@@ -181,7 +181,7 @@ def test_a_search_over_many_players_finds_what_the_table_has(rng, monkeypatch):
         assert grown.complete
         everything = dict(zip(tabled.masks.tolist(), tabled.worths.tolist(), strict=True))
         assert dict(zip(grown.masks.tolist(), grown.worths.tolist(), strict=True)) == everything
-        assert not none.finished
+        assert none.finished <= (not everything)
         if some.finished:  # else all of those that were found were worth the same
             assert some.worths.max(initial=0) == tabled.worths.max(initial=0)
         assert some.complete == (some.finished and len(some.masks) == len(everything))
