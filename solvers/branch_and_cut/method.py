@@ -13,7 +13,7 @@ import numpy as np
 from coalitions.compiling.clock import clock
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
-from solvers.branch_and_cut.plain import FEW_GROUPS
+from solvers.branch_and_cut.plain import FEW_GROUPS, plain_greedy
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.proofs.certificate import Certificate, Part
@@ -219,7 +219,9 @@ def _is_known(task: _Task, incumbent: Incumbent, certify: bool) -> bool:
     if task.problem.n_groups <= FEW_GROUPS:
         if closed_by_dolls(task.problem, incumbent):
             return True
-        if not incumbent.expired():
+        if incumbent.expired():
+            incumbent.offer(plain_greedy(task.untrimmed))
+        else:
             incumbent.descend()
         return False
     incumbent.descend()

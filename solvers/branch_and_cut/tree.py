@@ -117,7 +117,7 @@ class TreeSearch:
         known: bool = False,
     ) -> None:
         self.incumbent = incumbent
-        self._tools = tools_for(problem.n_groups)
+        self._tools = tools_for(problem.n_groups, hurry=known or seconds_left() <= 0.0)
         self._known = known
         self.record = Record()
         self.steps = 0

@@ -120,8 +120,8 @@ def triangle_pairs(keys: IntVector, m: int) -> tuple[Smalls, Smalls]:
 
 def step_lengths(pairs: Smalls, degree: Smalls, longest: float) -> Singles:
     """Return `longest` over the rows at all pairs of each triangle together [t]."""
-    crowd = degree[pairs].sum(axis=1)
-    return np.divide(longest, crowd).astype(np.float32)
+    lengths: Singles = (longest / degree[pairs].sum(axis=1)).astype(np.float32)
+    return lengths
 
 
 def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
