@@ -76,10 +76,10 @@ class Incumbent:
             return
         self.offer(labels)
 
-    def improve(self, labels: IntVector, rounds: int) -> None:
-        """Offer a structure, and what some rounds of local search make of it."""
+    def improve(self, labels: IntVector, rounds: int | None) -> None:
+        """Offer a structure, and what some rounds of local search make of it, or none at all."""
         self.offer(labels)
-        if self._problem.n <= SMALL or not self._problem.sizes.met_by(labels):
+        if rounds is None or self._problem.n <= SMALL or not self._problem.sizes.met_by(labels):
             return
         from solvers.local_search.sized import improved
 

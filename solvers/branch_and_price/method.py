@@ -105,7 +105,7 @@ def _searched(
         value = float(scaled.unit * incumbent.value)
         limits.report(Progress(value, scaled.bound(tree.bound), now - started))
 
-    tree = TreeSearch(problem, incumbent, allowed=allowed, check=check)
+    tree = TreeSearch(problem, incumbent, allowed=allowed, check=check, seed=limits.seed)
     try:
         incumbent.begin(warm_start)
         tree.run()

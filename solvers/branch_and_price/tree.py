@@ -13,6 +13,7 @@ from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.master import Master, Relaxed
+from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Fork, Leaf, Record
@@ -36,8 +37,17 @@ ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
 
-ROUNDS = 4
-"""Rounds of local search at the root; later it is one."""
+ROUNDS = 0
+"""Rounds of local search after a dive: it only descends."""
+
+LARGE = 80
+"""From so many nodes on, parts of the best structure are solved by themselves."""
+
+FIRST_NEARBY, NEARBY, NEARBY_CASES = 20, 4, 40
+"""How often at the root and later, and how many cases such a search may have."""
+
+NEAR, FARTHER = 56, 4
+"""Nodes of the first part, and of the next if nothing better was found there."""
 
 CANDIDATES, DOUBTFUL = 6, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
@@ -87,6 +97,10 @@ class TreeSearch:
         How large a bound may be, for the value of the incumbent, in whole weights.
     check
         Called every now and then; it may raise.
+    seed
+        Source of all randomness.
+    most_cases
+        The search ends when there are more; None if it does not.
     """
 
     def __init__(
@@ -96,9 +110,14 @@ class TreeSearch:
         *,
         allowed: Callable[[int], int],
         check: Callable[[], None],
+        seed: int = 0,
+        most_cases: int | None = None,
     ) -> None:
         self.problem, self.incumbent = problem, incumbent
         self.allowed, self.check = allowed, check
+        self._most_cases = most_cases
+        self._reach = NEAR
+        self._rng = np.random.default_rng((seed, 5))
         self.master = Master(problem)
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
@@ -126,12 +145,13 @@ class TreeSearch:
         if root is not None:
             waiting.append(root)
         turn = 0
-        while waiting:
+        while waiting and (self._most_cases is None or len(self) <= self._most_cases):
             node = heapq.heappop(waiting)
             if self._closes(node.total):
                 continue
             if turn % DIVE_EVERY == 0:
                 self._dive(node)
+                self._search_nearby(node, FIRST_NEARBY if turn == 0 else NEARBY)
             turn += 1
             if self._closes(node.total):
                 continue
@@ -242,7 +262,33 @@ class TreeSearch:
             check=self.check,
         )
         if labels is not None:
-            self.incumbent.improve(labels, ROUNDS if len(self) == 1 else 1)
+            self.incumbent.improve(labels, ROUNDS if self._most_cases is None else None)
+
+    def _search_nearby(self, node: Open, times: int) -> None:
+        """Solve the problem of some teams of the best structure anew, and again of others."""
+        if self.problem.n < LARGE or self._most_cases is not None:
+            return
+        for _ in range(times):
+            labels = self.incumbent.labels
+            if labels is None or self._closes(node.total):
+                return
+            members = self.master.members[node.relaxed.columns]
+            nodes = neighbourhood(labels, members, node.relaxed.levels, self._reach, self._rng)
+            n_others = len(np.unique(np.delete(labels, nodes)))
+            part = restricted(self.problem, nodes, n_others)
+            best = Incumbent(part, seed=0, expired=lambda: False)
+            best.offer(labels[nodes])
+            search = TreeSearch(
+                part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
+            )
+            search.run()
+            if best.labels is not None:
+                found = labels.copy()
+                found[nodes] = self.problem.n + best.labels
+                if self.incumbent.offer(found):
+                    self.add_structure(found)
+                    continue
+            self._reach = min(self._reach + FARTHER, self.problem.n)
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
