@@ -70,8 +70,7 @@ class Incumbent:
 
         try:
             sizes = self._problem.sizes
-            first = start if self.labels is None else self.labels
-            labels = repaired(self._weights, sizes, first, seed=self._seed, expired=self._expired)
+            labels = repaired(self._weights, sizes, start, seed=self._seed, expired=self._expired)
         except NoSolutionError:
             return
         self.offer(labels)

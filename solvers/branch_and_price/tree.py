@@ -43,11 +43,14 @@ ROUNDS = 0
 LARGE = 80
 """From so many nodes on, parts of the best structure are solved by themselves."""
 
-FIRST_NEARBY, NEARBY, NEARBY_CASES = 20, 4, 40
+FIRST_NEARBY, NEARBY, NEARBY_CASES = 12, 3, 24
 """How often at the root and later, and how many cases such a search may have."""
 
 NEAR, FARTHER = 56, 4
 """Nodes of the first part, and of the next if nothing better was found there."""
+
+FARTHEST = 0.6
+"""Share of all nodes in the largest part."""
 
 CANDIDATES, DOUBTFUL = 6, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
@@ -288,7 +291,7 @@ class TreeSearch:
                 if self.incumbent.offer(found):
                     self.add_structure(found)
                     continue
-            self._reach = min(self._reach + FARTHER, self.problem.n)
+            self._reach = max(NEAR, min(self._reach + FARTHER, int(FARTHEST * self.problem.n)))
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
