@@ -23,13 +23,13 @@ KEEP = 3
 """Columns kept for each node in a search for columns."""
 
 INERTIA = 0.6
-"""How much of the prices searched for stays with the best so far."""
+"""How much of the prices searched for stays with the best so far [Wentges1997]_."""
 
 ROOT_STEPS = 1_000_000
 """The search for columns of a node is given up after so many steps; more if none are found so."""
 
-DIVE_EVERY = 32
-"""After so many branchings, one case is followed down to a structure."""
+DIVE_EVERY, DIVE_NEARBY = 16, 8
+"""After so many branchings, one case is followed down to a structure: of the whole, of a part."""
 
 ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 """How often triples are added at the root, and in every other case."""
@@ -37,20 +37,17 @@ ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
 
-ROUNDS = 0
-"""Rounds of local search after a dive: it only descends."""
-
 LARGE = 80
-"""From so many nodes on, parts of the best structure are solved by themselves."""
+"""From so many nodes on it pays to look for structures on the way, and to solve parts of them."""
 
-FIRST_NEARBY, NEARBY, NEARBY_CASES = 12, 3, 24
-"""How often at the root and later, and how many cases such a search may have."""
+FIRST_NEARBY, NEARBY = 300, 1.0
+"""Rounds for such parts at first, and then for each round of the whole; they take far less time."""
 
-NEAR, FARTHER = 56, 4
-"""Nodes of the first part, and of the next if nothing better was found there."""
+NEAR, FARTHER, FARTHEST = 44, 2, 72
+"""Nodes of the first part, how many more if nothing better was found there, and nodes at most."""
 
-FARTHEST = 0.6
-"""Share of all nodes in the largest part."""
+NEARBY_CASES = 100
+"""Cases in the search of a part."""
 
 CANDIDATES, DOUBTFUL = 6, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
@@ -119,7 +116,9 @@ class TreeSearch:
         self.problem, self.incumbent = problem, incumbent
         self.allowed, self.check = allowed, check
         self._most_cases = most_cases
-        self._reach = NEAR
+        # After a dive: nothing, a descent, or a round of local search as well.
+        self._local_rounds = None if most_cases is not None else int(problem.n >= LARGE)
+        self._reach, self._rounds_nearby = NEAR, 0
         self._rng = np.random.default_rng((seed, 5))
         self.master = Master(problem)
         self.rounds = 0
@@ -152,10 +151,10 @@ class TreeSearch:
             node = heapq.heappop(waiting)
             if self._closes(node.total):
                 continue
-            if turn % DIVE_EVERY == 0:
+            if turn % (DIVE_EVERY if self._most_cases is None else DIVE_NEARBY) == 0:
                 self._dive(node)
-                self._search_nearby(node, FIRST_NEARBY if turn == 0 else NEARBY)
             turn += 1
+            self._search_nearby(node)
             if self._closes(node.total):
                 continue
             basis = self.master.pinned(node.relaxed.basis)
@@ -265,13 +264,12 @@ class TreeSearch:
             check=self.check,
         )
         if labels is not None:
-            self.incumbent.improve(labels, ROUNDS if self._most_cases is None else None)
+            self.incumbent.improve(labels, self._local_rounds)
 
-    def _search_nearby(self, node: Open, times: int) -> None:
-        """Solve the problem of some teams of the best structure anew, and again of others."""
-        if self.problem.n < LARGE or self._most_cases is not None:
-            return
-        for _ in range(times):
+    def _search_nearby(self, node: Open) -> None:
+        """Solve some teams of the best structure anew, while there is time for it."""
+        small = self.problem.n < LARGE or self._most_cases is not None
+        while not small and self._rounds_nearby < FIRST_NEARBY + NEARBY * self.rounds:
             labels = self.incumbent.labels
             if labels is None or self._closes(node.total):
                 return
@@ -285,13 +283,14 @@ class TreeSearch:
                 part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
             )
             search.run()
+            self._rounds_nearby += search.rounds
             if best.labels is not None:
                 found = labels.copy()
                 found[nodes] = self.problem.n + best.labels
                 if self.incumbent.offer(found):
                     self.add_structure(found)
                     continue
-            self._reach = max(NEAR, min(self._reach + FARTHER, int(FARTHEST * self.problem.n)))
+            self._reach = min(self._reach + FARTHER, FARTHEST)
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
