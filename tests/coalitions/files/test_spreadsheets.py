@@ -14,7 +14,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from coalitions import InvalidInputError, SynergyGraph
@@ -261,6 +261,13 @@ def test_numbers_in_the_header_are_names_if_they_count(tmp_path):
     assert graph.labels == ("a", "b", "sum")
 
 
+def test_somebody_may_be_called_na(tmp_path):
+    graph, _ = read(written(tmp_path, "csv", "Na,Bob,3\nBob,None,1\n"))
+    assert graph.labels == ("Na", "Bob", "None")
+    graph, _ = read(written(tmp_path, "csv", ",Bob,Na\nBob,0,2\nNa,2,0\n"))
+    assert graph.labels == ("Bob", "Na")
+
+
 def test_counted_players_with_a_blank_diagonal_keep_their_numbers(tmp_path):
     graph, _ = read(written(tmp_path, "csv", ",1,2\n1,,5\n2,5,\n"))
     assert graph.labels == ("1", "2")
@@ -308,10 +315,13 @@ WORDS = st.text(
     seed=st.integers(0, 10**6),
     corner=st.sampled_from(["", "Team"]),
 )
+@example(names=[":", "0."], separator=",", mark=",", diagonal="", seed=15, corner="")
 def test_a_table_is_read_as_it_was_meant_or_refused(
     tmp_path_factory, names, separator, mark, diagonal, seed, corner
 ):
     """Whatever players are called: never other players or other numbers."""
+    # Without a corner and a diagonal, players called 5 and 7 are a matrix without names.
+    assume(corner or diagonal == "0" or any(number(name) is None for name in names))
     n = len(names)
     rng = np.random.default_rng(seed)
     matrix = np.triu(np.round(rng.normal(0, 30, (n, n)), int(rng.integers(0, 4))), 1)
