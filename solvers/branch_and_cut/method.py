@@ -85,6 +85,7 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.dolls import closed_by_dolls
         from solvers.branch_and_cut.incumbent import Incumbent
         from solvers.local_search.search import searched
+        from solvers.local_search.slices import fits_table
 
         seconds = limits.seconds_left
         if SHARE_OF_PREPARATION * limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
@@ -98,6 +99,7 @@ class BranchAndCut(Solver):
             limits.seed,
             expired=lambda: limits.expired,
             searched=lambda: searched(graph, limits, warm_start, bound=graph.positive_weight)[0],
+            quick=not fits_table(graph),
         )
         incumbent.descend()
         if self.certify or limits.expired or not closed_by_dolls(task.problem, incumbent):
