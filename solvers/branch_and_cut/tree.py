@@ -259,7 +259,8 @@ class TreeSearch:
                 return
             ascent = following
             looks += 1
-            if is_hopeless(looks, self._open[-1].bound, self.incumbent.value):
+            hopeless = is_hopeless(looks, self._open[-1].bound, self.incumbent.value)
+            if hopeless or self.incumbent.quick:
                 self.incumbent.search_to_the_end()
                 self._check()
             if self.incumbent.value > before or left <= 0:
