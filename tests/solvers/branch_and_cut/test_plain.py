@@ -147,7 +147,7 @@ def test_a_few_steps_of_the_dual_go_where_the_kernel_goes():
     weights = np.triu(rng.normal(size=(m, m)), 1).astype(np.float32).ravel()
     keys = plain_dual.violated_triangles(soft_point(rng, m), 0, m, 0.02, 10**6)
     cuts, _ = plain_dual.grow_cuts(soft_point(rng, m) * np.float32(0.6), 0.02, 10, random_state(0))
-    pairs, degree = plain_dual.triangle_pairs(keys, m)
+    pairs, _ = plain_dual.triangle_pairs(keys, m)
     pointer, cells, signs = plain_dual.cut_pairs(cuts, m)
     ends = []
     for tools in (plain_dual, compiled_dual):

@@ -1,0 +1,90 @@
+"""The clock that does not count what kernels take to compile."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from coalitions import SynergyGraph
+from coalitions.compiling import clock as clock_module
+from coalitions.compiling.clock import clock, making_ready, ready_seconds, when_long
+from solvers import solve
+from solvers.solver import Answer, Limits, Solver
+
+
+def test_the_clock_stands_still_while_kernels_are_made_ready():
+    began, waited = clock(), ready_seconds()
+    with making_ready(), making_ready(compiling=True):  # an inner one is not counted twice
+        time.sleep(0.1)
+    assert ready_seconds() - waited == pytest.approx(0.1, abs=0.05)
+    assert clock() - began < 0.05
+
+
+def test_numba_at_work_is_noticed():
+    from coalitions.compiling.kernel import njit
+
+    @njit
+    def new(x):
+        return x + 1
+
+    waited = ready_seconds()
+    assert new(1) == 2
+    compiling = ready_seconds() - waited
+    assert compiling > 0.0
+    assert new(2) == 3
+    assert ready_seconds() - waited == compiling
+
+
+@dataclass(frozen=True)
+class WithKernels(Solver):
+    """A method whose kernels take a while to compile, and which then looks at its limits."""
+
+    exact: ClassVar[bool] = False
+
+    def search(self, graph, *, limits: Limits, warm_start=None, sizes=None) -> Answer:
+        with making_ready(compiling=True):
+            time.sleep(0.3)
+        assert not limits.expired
+        assert 0.0 < limits.seconds_left <= 0.2
+        return Answer(np.zeros(graph.n_players, np.int64), 10.0)
+
+
+def test_a_time_limit_starts_when_kernels_are_ready_and_stats_say_how_long_that_took():
+    graph = SynergyGraph([[0, 3, -1], [3, 0, 2], [-1, 2, 0]])
+    solution = solve(graph, WithKernels(), time_limit=0.2)
+    assert solution.seconds < 0.2
+    assert solution.stats["compile_seconds"] >= 0.3
+    assert "compile_seconds" not in solve(graph, "brute-force").stats
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.2, 1), (0.01, 0)])
+def test_who_waits_long_is_told_once(monkeypatch, seconds, told):
+    monkeypatch.setattr(clock_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(clock_module, "_compiled", 0.0)
+    said = []
+    when_long(lambda: said.append("compiling"))
+    try:
+        for _ in range(2):
+            with making_ready(compiling=True):
+                time.sleep(seconds)
+    finally:
+        when_long(None)
+    assert len(said) == told
+
+
+def test_short_compilations_add_up(monkeypatch):
+    monkeypatch.setattr(clock_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(clock_module, "_compiled", 0.0)
+    said = []
+    when_long(lambda: said.append("compiling"))
+    try:
+        for _ in range(6):
+            with making_ready(compiling=True):
+                time.sleep(0.04)
+    finally:
+        when_long(None)
+    assert said == ["compiling"]
