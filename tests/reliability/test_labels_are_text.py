@@ -20,6 +20,7 @@ from solvers import solve
 from solvers.drawing.saving import draw_solution
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.report.test_report import ALL_DRAWN, write_run
+from tests.cli.said import but_for_compiling
 
 HOSTILE = (
     '<b style="background:url(https://evil.example/b)">z</b>',
@@ -69,7 +70,7 @@ def typed(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
+        return end.value.code, printed.out, but_for_compiling(printed.err)
 
     return type_
 

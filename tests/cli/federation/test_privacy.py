@@ -15,6 +15,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 from cli.app import app, main
 from learners.privacy.accountant import Usage, epsilon
 from tests.cli.games.test_solve import COMMAND
+from tests.cli.said import but_for_compiling
 from tests.cli.test_json import SCHEMAS
 
 SHORT = ("--clients", 3, "--rounds", 2, "--local-epochs", 1, "--train-size", 30, "--workers", 1)
@@ -31,7 +32,9 @@ def typed(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()
-        return SimpleNamespace(returncode=end.value.code, stdout=printed.out, stderr=printed.err)
+        return SimpleNamespace(
+            returncode=end.value.code, stdout=printed.out, stderr=but_for_compiling(printed.err)
+        )
 
     return type_
 

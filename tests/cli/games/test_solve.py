@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.said import but_for_compiling
+
 COMMAND = Path(sys.executable).with_name("coalitions")
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
 
 
 def coalitions(*arguments, stdin=None, **options):
-    return subprocess.run(
+    result = subprocess.run(
         [COMMAND, *map(str, arguments)], input=stdin, capture_output=True, text=True, **options
     )
+    result.stderr = but_for_compiling(result.stderr)
+    return result
 
 
 @pytest.mark.parametrize("solver", ["auto", "cbc", "cp-sat", "highs"])

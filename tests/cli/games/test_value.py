@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cli.app import app, main
+from tests.cli.said import but_for_compiling
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
 
@@ -24,7 +25,9 @@ def coalitions(monkeypatch, capsys):
         with pytest.raises(SystemExit) as end:
             main()
         printed = capsys.readouterr()
-        return SimpleNamespace(returncode=end.value.code, stdout=printed.out, stderr=printed.err)
+        return SimpleNamespace(
+            returncode=end.value.code, stdout=printed.out, stderr=but_for_compiling(printed.err)
+        )
 
     return run
 
