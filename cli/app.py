@@ -138,9 +138,9 @@ def _exit_code() -> int:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (InvalidInputError, BudgetError) as error:
-        return _complain(error, 2)
+        return _complain(_in_flags(error), 2)
     except CoalitionError as error:
-        return _complain(error, 1)
+        return _complain(_in_flags(error), 1)
     except ModuleNotFoundError as error:
         command = install_command(error.name or "")
         if command is None:
@@ -177,12 +177,27 @@ def _exit_code() -> int:
     return code if isinstance(code, int) else 0
 
 
+def _in_flags(error: Exception) -> str:
+    """Return what an error says, in the flags of the command that was typed."""
+    from cli.terminal.flags import in_flags
+
+    typed = sys.argv[1] if len(sys.argv) > 1 else ""
+    command = getattr(typer.main.get_command(app), "commands", {}).get(typed)
+    options = () if command is None else command.params
+    flags = {
+        option.name: option.opts[0]
+        for option in options
+        if option.name and option.opts[0].startswith("--")
+    }
+    return in_flags(str(error), flags)
+
+
 def _own_words(shown: Callable[..., None]) -> Callable[..., None]:
     """Return how to show a warning: ours is a sentence, others are shown as they were."""
-    from coalitions.errors import DamagedFileWarning
+    from coalitions.errors import DamagedFileWarning, InputWarning
 
     def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:  # noqa: ANN401 (as it comes)
-        if issubclass(category, DamagedFileWarning):
+        if issubclass(category, DamagedFileWarning | InputWarning):
             _complain(message, 0)
         else:
             shown(message, category, *more, **named)

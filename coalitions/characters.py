@@ -1,4 +1,4 @@
-"""Characters that act on whoever shows them, instead of being seen."""
+"""Text that came from a file, shown as text: it cannot steer a terminal, nor pose as mark-up."""
 
 from __future__ import annotations
 
@@ -16,3 +16,39 @@ Joiners stay: Persian names and many emoji have them.
 def unshown() -> re.Pattern[str]:
     """Return the pattern of one such character, compiled when it is needed: that takes a while."""
     return re.compile(UNSHOWN)
+
+
+def visible(text: str) -> str:
+    r"""Return a text with what would act instead of being seen written out.
+
+    Examples
+    --------
+    >>> visible("ann\x1b[2J")
+    'ann\\x1b[2J'
+    """
+    return unshown().sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def fitting(text: str, most: int = 40) -> str:
+    """Return a text that fits into a picture: visible, and cut after so many characters."""
+    shown = visible(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of our own making, whose line ends are meant, made visible line by line."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def figure(number: float, digits: int = 10) -> str:
+    """Return a number as a person writes it: not too many digits, no exponent unless it must be.
+
+    Examples
+    --------
+    >>> figure(444.10000000000014), figure(12345678901.5), figure(1e300), figure(-0.0)
+    ('444.1', '12345678902', '1e+300', '0')
+    >>> figure(1234567.8, 6), figure(2 / 3, 6)
+    ('1234568', '0.666667')
+    """
+    text = f"{number + 0.0:.{digits}g}"
+    return f"{number:.0f}" if "e+" in text and abs(number) < 1e15 else text

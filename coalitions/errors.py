@@ -61,6 +61,10 @@ class DamagedFileWarning(UserWarning):
     """A file is damaged, and what it held could be had from another one."""
 
 
+class InputWarning(UserWarning):
+    """Something in the input was left out or guessed, and the message says what."""
+
+
 class _Short(reprlib.Repr):
     """repr of anything a file can hold: one short line, however long or deep the thing is."""
 
@@ -85,6 +89,18 @@ def shown(value: object) -> str:
     ("'ann'", '[[[...]]]', "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'")
     """
     return _Short().repr(value)
+
+
+def spoken(number: float) -> str:
+    """Return the shortest text that reads back as the same number, whole numbers without .0.
+
+    Examples
+    --------
+    >>> spoken(3.0), spoken(0.1 + 0.2), spoken(1e300)
+    ('3', '0.30000000000000004', '1e+300')
+    """
+    whole = abs(number) < 1e15 and number == int(number)
+    return str(int(number)) if whole else repr(float(number))
 
 
 def did_you_mean(name: str, known: Iterable[object]) -> str:

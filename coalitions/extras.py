@@ -25,3 +25,25 @@ def install_command(module: str) -> str | None:
         if package in packages:
             return f"pip install 'coalition-kit[{extra}]'"
     return None
+
+
+def needed(module: str) -> None:
+    """Raise in one sentence, with the command, if a package is not installed.
+
+    Raises
+    ------
+    MissingDependencyError
+        It is not.
+    """
+    from importlib.util import find_spec
+
+    from coalitions.errors import MissingDependencyError
+
+    try:
+        there = find_spec(module) is not None
+    except (ImportError, ValueError):  # what stands for a module and is none
+        there = False
+    if not there:
+        raise MissingDependencyError(
+            f"this needs {module}, which is not installed: {install_command(module)}"
+        )

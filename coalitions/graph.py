@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InputWarning, InvalidInputError, shown, spoken
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure
 
@@ -36,6 +36,9 @@ CHUNK, HEADS = 2**14, 2
 HEADS_LIMIT = 2.0**1000
 """Sums of larger weights may overflow on the way."""
 
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Relative difference of s_ij and s_ji that is no difference: what a few operations round off."""
+
 SYMMETRISE = {
     # The same for (b, a) as for (a, b), to the last bit; and the sum of two halves cannot overflow.
     "mean": lambda a, b: np.where(a == b, a, a / 2 + b / 2),
@@ -58,13 +61,18 @@ class SynergyGraph:
     Parameters
     ----------
     matrix
-        Synergies [n, n]: symmetric and finite, with a zero diagonal. A NumPy array, anything that
-        converts to one, a pandas DataFrame (its index gives the labels) or a SciPy sparse matrix,
-        which alone may have more than 8000 players.
+        Synergies [n, n]: symmetric and finite; a diagonal is ignored, with a warning if it is not
+        0. A NumPy array, anything that converts to one, a SciPy sparse matrix, which alone may
+        have more than 8000 players, or a pandas DataFrame, whose index gives the labels. Also a
+        DataFrame of pairs (two columns of names, one of numbers), a networkx or an igraph graph.
     labels
         Names of the players; "0" … "n−1" if there are none.
     symmetrise
         ``"mean"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not symmetric.
+        What a few operations round off (1.8e-15 of the number) makes no difference.
+    missing
+        What a pair is worth of which nothing is known (NaN). If one of s_ij and s_ji is known, it
+        counts for both. Without it, NaN is refused.
 
     Notes
     -----
@@ -84,19 +92,28 @@ class SynergyGraph:
         labels: Iterable[Hashable] | None = None,
         *,
         symmetrise: str | None = None,
+        missing: float | None = None,
     ) -> None:
-        if labels is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
-            labels = _frame_labels(matrix)
-        self._sparse = hasattr(matrix, "tocoo")
+        self._labels: tuple[str, ...]
+        self._sparse: bool
         self._matrix: FloatMatrix | None = None
         self._edges: Edges | None = None
+        if not isinstance(matrix, np.ndarray | list | tuple):
+            from coalitions.files.objects import matrix_of
+
+            matrix, labels = matrix_of(matrix, labels, symmetrise, missing)
+            if isinstance(matrix, SynergyGraph):
+                self._labels, self._sparse = matrix._labels, matrix._sparse
+                self._matrix, self._edges = matrix._matrix, matrix._edges
+                return
+        self._sparse = hasattr(matrix, "tocoo")
         if self._sparse:
             self._labels = _label_tuple(labels, _side(np.shape(matrix)))
             self._edges = _edges_of_sparse(matrix, self._labels, symmetrise)
         else:
             dense = _square(matrix)
             self._labels = _label_tuple(labels, len(dense))
-            self._matrix = _checked_matrix(dense, self._labels, symmetrise)
+            self._matrix = _checked_matrix(dense, self._labels, symmetrise, missing)
 
     @classmethod
     def from_edges(
@@ -181,19 +198,45 @@ class SynergyGraph:
             self._matrix = matrix
         return self._matrix
 
-    def value(self, structure: CoalitionStructure) -> float:
+    def value(self, structure: CoalitionStructure | Iterable[Iterable[int | str]]) -> float:
         r"""Return the sum of all synergies inside coalitions, correctly rounded.
 
         .. math:: v(\mathcal{C}) = \sum_{C \in \mathcal{C}} \sum_{i<j \in C} s_{ij}
+
+        A structure may be lists of players, by number or by name: ``[["ann", "bob"], ["cleo"]]``.
 
         Raises
         ------
         InvalidInputError
             The structure is for other players, or the sum is larger than a float can be.
         """
-        return weight_sum(self.edges.weight[self._together(structure)])
+        return weight_sum(self.edges.weight[self._together(self.structure(structure))])
 
-    def inside(self, structure: CoalitionStructure) -> FloatVector:
+    def structure(
+        self, coalitions: CoalitionStructure | Iterable[Iterable[int | str]]
+    ) -> CoalitionStructure:
+        """Return the structure of lists of players, by number or by name.
+
+        Raises
+        ------
+        InvalidInputError
+            Somebody is missing, is there twice, or is nobody in this graph.
+
+        Examples
+        --------
+        >>> graph = SynergyGraph([[0, 2], [2, 0]], labels=["ann", "bob"])
+        >>> graph.structure([["bob", "ann"]])
+        CoalitionStructure(coalitions=((0, 1),))
+        """
+        if isinstance(coalitions, CoalitionStructure):
+            return coalitions
+        if isinstance(coalitions, str) or not isinstance(coalitions, Iterable):
+            raise InvalidInputError(
+                f"{shown(coalitions)} is no structure; give lists of players: [[0, 1], [2]]"
+            )
+        return CoalitionStructure(coalitions, self)
+
+    def inside(self, structure: CoalitionStructure | Iterable[Iterable[int | str]]) -> FloatVector:
         """Return what each coalition of a structure is worth, in their order.
 
         Raises
@@ -207,6 +250,7 @@ class SynergyGraph:
         >>> graph.inside(CoalitionStructure([[0, 1], [2]]))
         array([3., 0.])
         """
+        structure = self.structure(structure)
         together = self._together(structure)
         worth = np.zeros(len(structure))
         np.add.at(worth, structure.labels[self.edges.i[together]], self.edges.weight[together])
@@ -273,16 +317,31 @@ class SynergyGraph:
 
     @classmethod
     def read(
-        cls, path: str | Path, *, format: str | None = None, symmetrise: str | None = None
+        cls,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        symmetrise: str | None = None,
+        missing: float | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> SynergyGraph:
         """Read a graph from a file; its ending, or `format`, says how.
 
-        ``.csv``, ``.tsv``, ``.npy``, ``.npz``, ``.json``, ``.graphml`` and ``.edges`` are known;
-        the path ``-`` is standard input and needs `format`.
+        ``.csv``, ``.tsv``, ``.xlsx``, ``.npy``, ``.npz``, ``.json``, ``.graphml`` and ``.edges``
+        are known; the path ``-`` is standard input and needs `format`.
+
+        Parameters
+        ----------
+        path, format
+            What to read.
+        symmetrise, missing
+            As for a matrix; in a table, a blank cell is unknown.
+        tell
+            Called with one line on how a table was understood, if that was not plain.
         """
         from coalitions.files.graphs import read_graph
 
-        return read_graph(path, format=format, symmetrise=symmetrise)
+        return read_graph(path, format=format, symmetrise=symmetrise, missing=missing, tell=tell)
 
     def write(self, path: str | Path) -> None:
         """Write the graph to a file whose ending says how; see `read`."""
@@ -303,9 +362,52 @@ class SynergyGraph:
         Nodes become players in the graph's order, named by ``str(node)``. A directed graph is a
         matrix that need not be symmetric: say how to make it so with `symmetrise`.
         """
-        from coalitions.files.graphs import graph_of_networkx
+        from coalitions.files.objects import graph_of_networkx
 
         return graph_of_networkx(graph, weight=weight, symmetrise=symmetrise)
+
+    @classmethod
+    def from_igraph(
+        cls,
+        graph: Any,  # noqa: ANN401 (an igraph.Graph, without importing igraph)
+        *,
+        weight: str = "weight",
+        symmetrise: str | None = None,
+    ) -> SynergyGraph:
+        """Return the synergy graph of an igraph graph; an edge without weight counts 1.
+
+        Players are named by the vertices' ``name``, if they have one. A directed graph is treated
+        as by `from_networkx`.
+        """
+        from coalitions.files.objects import graph_of_igraph
+
+        return graph_of_igraph(graph, weight=weight, symmetrise=symmetrise)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,  # noqa: ANN401 (a DataFrame, without importing pandas)
+        columns: Sequence[Hashable] | None = None,
+        *,
+        symmetrise: str | None = None,
+        missing: float | None = None,
+    ) -> SynergyGraph:
+        """Return the graph of a pandas DataFrame of pairs.
+
+        Parameters
+        ----------
+        frame
+            A row for each pair. Pairs that are not listed are worth 0, and one that is listed in
+            both directions must have one number, or `symmetrise`.
+        columns
+            The two columns of names and the column of numbers. Without it, there must be just
+            these three, or columns with common names, such as from, to and weight.
+        symmetrise, missing
+            As for a matrix.
+        """
+        from coalitions.files.objects import graph_of_pairs_frame
+
+        return graph_of_pairs_frame(frame, columns, symmetrise=symmetrise, missing=missing)
 
     def to_networkx(self) -> nx.Graph:
         """Return an undirected networkx graph with the labels as nodes and ``weight`` on edges."""
@@ -377,24 +479,6 @@ def _frozen(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
     for array in arrays:
         array.flags.writeable = False
     return arrays
-
-
-def _frame_labels(frame: Any) -> list[str]:  # noqa: ANN401 (a DataFrame, without importing pandas)
-    rows, columns = [str(name) for name in frame.index], [str(name) for name in frame.columns]
-    if rows != columns and sorted(rows) == sorted(columns):
-        raise InvalidInputError(
-            "the rows and columns of the table name the same players in different orders;"
-            " reorder one of them: table.loc[table.columns]"
-        )
-    if rows != columns and len(rows) == len(columns):
-        wrong = next(
-            k for k, pair in enumerate(zip(rows, columns, strict=True)) if len(set(pair)) > 1
-        )
-        raise InvalidInputError(
-            f"row {wrong + 1} of the table is {rows[wrong]!r}, but column {wrong + 1} is"
-            f" {columns[wrong]!r}; both must name the same players"
-        )
-    return rows
 
 
 def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str, ...]:
@@ -487,35 +571,76 @@ def _floats(
 
 
 def _checked_matrix(
-    matrix: FloatMatrix, labels: tuple[str, ...], symmetrise: str | None
+    matrix: FloatMatrix, labels: tuple[str, ...], symmetrise: str | None, missing: float | None
 ) -> FloatMatrix:
+    _ignore_diagonal(np.diag(matrix), labels)
+    np.fill_diagonal(matrix, 0.0)  # ours: `_square` has copied it
+    if missing is not None:
+        _fill_in(matrix, missing)
     bad = np.argwhere(~np.isfinite(matrix))
     if len(bad):
         a, b = bad[0]
+        unknown = " (or say what unknown pairs are worth: missing=0.0)"
         raise InvalidInputError(
             f"the synergy of {labels[a]!r} and {labels[b]!r} (row {a + 1}, column {b + 1}) is"
             f" {matrix[a, b]}; every cell must be a finite number"
-        )
-    on_diagonal = np.flatnonzero(np.diag(matrix))
-    if len(on_diagonal):
-        a = on_diagonal[0]
-        raise InvalidInputError(
-            f"the diagonal must be zero, but {labels[a]!r} has {matrix[a, a]:g} with itself;"
-            " a player's own worth does not change which structure is best"
+            f"{unknown if np.isnan(matrix[a, b]) else ''}"
         )
     if symmetrise is not None:
         matrix = _symmetriser(symmetrise)(matrix, matrix.T)
     differing = np.argwhere(np.triu(matrix != matrix.T))
     if len(differing):
-        a, b = differing[0]
-        raise InvalidInputError(
-            f"the synergy matrix is not symmetric: {labels[a]!r}–{labels[b]!r} is"
-            f" {matrix[a, b]:.17g} but {labels[b]!r}–{labels[a]!r} is {matrix[b, a]:.17g};"
-            " choose symmetrise mean, min or max"
-        )
+        a, b = differing.T
+        far = np.flatnonzero(~same_but_for_rounding(matrix[a, b], matrix[b, a]))
+        if len(far):
+            raise _not_symmetric(
+                labels[a[far[0]]], labels[b[far[0]]], *matrix[[a, b], [b, a]][:, far[0]].tolist()
+            )
+        matrix[a, b] = matrix[b, a] = _symmetriser("mean")(matrix[a, b], matrix[b, a])
     matrix = np.ascontiguousarray(matrix)
     matrix.flags.writeable = False
     return matrix
+
+
+def same_but_for_rounding(one: FloatVector, other: FloatVector) -> BoolVector:
+    """Tell which numbers are the same but for rounding."""
+    with np.errstate(over="ignore"):  # an infinite difference is one
+        near: BoolVector = np.abs(one - other) <= ROUNDING * np.maximum(np.abs(one), np.abs(other))
+    return near
+
+
+def _not_symmetric(a: str, b: str, one: float, other: float) -> InvalidInputError:
+    return InvalidInputError(
+        f"the synergy matrix is not symmetric: {a!r}–{b!r} is {spoken(one)} but {b!r}–{a!r} is"
+        f" {spoken(other)}; choose symmetrise=mean, min or max"
+    )
+
+
+def _fill_in(matrix: FloatMatrix, missing: float) -> None:
+    """Give pairs of which nothing is known a value; one of two cells is enough to know it."""
+    try:
+        value = float(missing)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidInputError(f"missing is {shown(missing)}; it must be a finite number")
+    a, b = np.nonzero(np.isnan(matrix))
+    matrix[a, b] = matrix[b, a]
+    matrix[np.isnan(matrix)] = value
+
+
+def _ignore_diagonal(own: FloatVector, labels: tuple[str, ...]) -> None:
+    """Say that what players are worth by themselves is left out; NaN is nothing to say."""
+    given = np.flatnonzero((own != 0) & ~np.isnan(own))
+    if len(given):
+        import warnings
+
+        warnings.warn(
+            f"the diagonal is ignored: {labels[given[0]]!r} has {own[given[0]]:g} with itself, but"
+            " a player's own worth does not change which structure is best",
+            InputWarning,
+            stacklevel=4,
+        )
 
 
 def _symmetriser(name: str) -> Any:  # noqa: ANN401 (a binary array function)
@@ -548,16 +673,16 @@ def _edges_of_sparse(
             csr = csr * 0.5 + other * 0.5
         else:
             csr = csr.maximum(other) if choose is np.maximum else csr.minimum(other)
+    cells: Any = csr
+    mirrored = cells.T.tocsr()
     with np.errstate(over="ignore"):  # an infinite difference is one
-        difference = (csr - csr.T).tocoo()
-    wrong = np.flatnonzero(difference.data)
-    if len(wrong):
-        a, b = int(difference.row[wrong[0]]), int(difference.col[wrong[0]])
-        raise InvalidInputError(
-            f"the synergy matrix is not symmetric: {names[a]!r}–{names[b]!r} differs from"
-            f" {names[b]!r}–{names[a]!r} by {difference.data[wrong[0]]:.17g};"
-            " choose symmetrise mean, min or max"
-        )
+        far = abs(cells - mirrored) - ROUNDING * abs(cells).maximum(abs(mirrored))
+    a, b = (far > 0).nonzero()
+    if len(a):
+        there, back = float(cells[a[0], b[0]]), float(cells[b[0], a[0]])
+        raise _not_symmetric(names[a[0]], names[b[0]], there, back)
+    if (cells != mirrored).nnz:
+        csr = cells * 0.5 + mirrored * 0.5
     upper = sparse.triu(csr, format="coo")
     return _checked_edges(len(names), upper.row, upper.col, upper.data, names)
 
@@ -603,13 +728,12 @@ def _checked_edges(
     if len(wrong):
         first = wrong[0]
         raise _not_finite(labels[a[first]], labels[b[first]], w[first])
-    wrong = np.flatnonzero((a == b) & (w != 0))
-    if len(wrong):
-        name = labels[a[wrong[0]]]
-        raise InvalidInputError(
-            f"the diagonal must be zero, but {name!r} has {w[wrong[0]]:g} with itself;"
-            " a player's own worth does not change which structure is best"
-        )
+    loops = a == b
+    if loops.any():
+        own = np.zeros(n_players)
+        own[a[loops]] = w[loops]
+        _ignore_diagonal(own, labels)
+        a, b, w = a[~loops], b[~loops], w[~loops]
     edges = _ordered(a, b, w)
     again = (edges.i[1:] == edges.i[:-1]) & (edges.j[1:] == edges.j[:-1])
     twice = np.flatnonzero(again)

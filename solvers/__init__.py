@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from solvers._solve import available, solve
     from solvers.games import solve_game
     from solvers.ilp.back_end import IlpSolver, ProgramAnswer
+    from solvers.opinions.explanation import Explanation, explain
+    from solvers.opinions.fragility import FragilePair, fragile
+    from solvers.opinions.wishes import WhatIf, what_if
+    from solvers.overlap.overlapping import OverlappingSolution, solve_overlapping
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import Verification, verify
     from solvers.solution import Solution
@@ -26,6 +30,10 @@ _HOME = {
     "solvers._solve": ("available", "solve"),
     "solvers.games": ("solve_game",),
     "solvers.ilp.back_end": ("IlpSolver", "ProgramAnswer"),
+    "solvers.opinions.explanation": ("Explanation", "explain"),
+    "solvers.opinions.fragility": ("FragilePair", "fragile"),
+    "solvers.opinions.wishes": ("WhatIf", "what_if"),
+    "solvers.overlap.overlapping": ("OverlappingSolution", "solve_overlapping"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),
     "solvers.proofs.verification": ("Verification", "verify"),
@@ -35,16 +43,24 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Certificate",
+    "Explanation",
+    "FragilePair",
     "IlpSolver",
     "Limits",
+    "OverlappingSolution",
     "ProgramAnswer",
     "Solution",
     "Solver",
     "Verification",
+    "WhatIf",
     "available",
+    "explain",
+    "fragile",
     "solve",
     "solve_game",
+    "solve_overlapping",
     "verify",
+    "what_if",
 ]
 
 

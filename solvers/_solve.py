@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
@@ -31,6 +31,7 @@ from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
 from solvers.preparation.demands import Contraction, Pairs, contract
 from solvers.preparation.sizes import Count, Roles, Weights, checked_sizes
 from solvers.proofs.certificate import Certificate, Part
+from solvers.proofs.team_demands import TeamDemands
 from solvers.sizes import Sizes
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
@@ -51,7 +52,7 @@ def solve(
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
-    warm_start: CoalitionStructure | None = None,
+    warm_start: CoalitionStructure | Iterable[Iterable[int | str]] | None = None,
     seed: int = 0,
     threads: int | None = None,
     must_link: Pairs = (),
@@ -62,6 +63,9 @@ def solve(
     weights: Weights | None = None,
     max_weight: float | None = None,
     at_least_one_of: Roles = (),
+    n_best: int | None = None,
+    all_optimal: bool = False,
+    canonical: bool = False,
     certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
@@ -71,7 +75,7 @@ def solve(
     Parameters
     ----------
     graph
-        A synergy graph, or a matrix that makes one.
+        A synergy graph, or what makes one: a matrix, a DataFrame, a networkx or igraph graph.
     solver
         A name (see `available`) or a solver object. ``auto`` takes an exact method.
     time_limit
@@ -79,21 +83,32 @@ def solve(
     gap
         Relative gap at which to stop.
     warm_start
-        A structure to start from.
+        A structure to start from, or lists of players.
     seed
         Source of all randomness.
     threads
         Threads a solver may use; one unless told otherwise.
     must_link, cannot_link
-        Pairs of players that must, or must not, be in one coalition.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
-        have. Only ``brute-force`` and the integer-programming back-ends on the full formulation
-        can honour these and the demands below.
+        have. ``branch-and-cut``, and the integer-programming back-ends on another than the full
+        formulation, cannot honour these and the demands below.
     weights, max_weight
         The load of each player (a number for each, or by name), and what a coalition can bear.
     at_least_one_of
         Sets of players, by number or name: every coalition has a member of each.
+    n_best
+        How many structures to find, best first: `Solution.others` has those that follow the best.
+        Fewer come out if there are no more, or if the time is over. At equal values it is not said
+        which one comes in last.
+    all_optimal
+        Find all structures that are optimal: those after the best are in `Solution.others`. The
+        list ends after 1000, or after `n_best`, and `Solution.stats` says so under ``"others"``.
+    canonical
+        Where several structures are best, return the one with the fewest joined pairs, and of
+        these the one whose labels come first: the same for every exact solver and every
+        `warm_start`. ``stats["canonical"]`` is false if that was not proven in the time.
     certificate
         Leave nothing unproven on the way, so that `Solution.certificate` is at hand. Without it, a
         certificate may take another, longer search when it is asked for. A solver that gives none
@@ -121,21 +136,54 @@ def solve(
     started, waited = clock(), ready_seconds()
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
+    if warm_start is not None:
+        warm_start = graph.structure(warm_start)
     _check_limits(time_limit, gap, threads, warm_start, graph)
+    asked: dict[str, Any] = {
+        "n_groups": n_groups,
+        "min_size": min_size,
+        "max_size": max_size,
+        "weights": weights,
+        "max_weight": max_weight,
+        "at_least_one_of": tuple(
+            role if isinstance(role, str) else tuple(role) for role in at_least_one_of
+        ),
+    }
+    if n_best is not None or all_optimal or canonical:
+        from solvers.opinions.canonical import canonical as canonical_one
+        from solvers.opinions.ranking import ranked
+
+        demands = {name: demand for name, demand in asked.items() if demand is not None}
+        if not asked["at_least_one_of"]:
+            del demands["at_least_one_of"]
+        ask = partial(
+            solve, solver=solver, gap=gap, seed=seed, threads=threads, **demands, **options
+        )
+        links: dict[str, Any] = {"must_link": must_link, "cannot_link": cannot_link}
+        first = {"warm_start": warm_start, "certificate": certificate, "progress": progress}
+        if canonical:
+            if n_best is not None or all_optimal:
+                raise InvalidInputError(
+                    "canonical chooses one structure, n_best and all_optimal list several; give one"
+                )
+            return canonical_one(graph, ask, time_limit=time_limit, first=first, **links)
+        return ranked(
+            graph,
+            partial(ask, graph),
+            n_best=n_best,
+            all_optimal=all_optimal,
+            sized=bool(demands),
+            time_limit=time_limit,
+            first=first,
+            **links,
+        )
     deadline = None if time_limit is None else started + time_limit
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 
     problem = contract(graph, must_link, cannot_link)
-    sizes = checked_sizes(
-        problem,
-        graph.labels,
-        n_groups=n_groups,
-        min_size=min_size,
-        max_size=max_size,
-        weights=weights,
-        max_weight=max_weight,
-        at_least_one_of=at_least_one_of,
-    )
+    sizes = checked_sizes(problem, graph.labels, **asked)
+    if certificate and sizes is not None and solver == "auto":
+        solver = "branch-and-price"
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
     if certificate:
         _check_certifies(name, method, automatic=solver == "auto", sized=sizes is not None)
@@ -143,8 +191,9 @@ def solve(
     start = None if warm_start is None else problem.contract(warm_start.labels)
     if sizes is not None and not method.takes_sizes:
         raise InvalidInputError(
-            f"{name} cannot honour n_groups, min_size or max_size (its reductions would be"
-            " wrong); use brute-force, or highs, cbc or cp-sat with formulation full"
+            f"{name} cannot honour sizes, counts, weights or roles of coalitions (its reductions"
+            " would be wrong); use branch-and-price or local-search, or highs, cbc or cp-sat with"
+            " formulation full"
         )
     gains = positive_weight(graph)
     if problem.graph is not graph:
@@ -185,10 +234,11 @@ def solve(
             **({"interrupted": True} if limits.interrupted.is_set() else {}),
             **compile_figures(ready_seconds() - waited),
         },
-        prove=answer.prove,
+        prove=answer.prove if sizes is None else _prove_teams(graph, problem, answer, asked),
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
         losses=lost,
+        graph=graph,
     )
 
 
@@ -245,17 +295,17 @@ def _automatic(
         return ("branch-and-cut" if graph.n_players <= EXACT_LIMIT else "local-search"), options
     if graph.n_players <= TINY:
         return "brute-force", options
-    return "highs", {"formulation": "full", **options}
+    return "branch-and-price", options
 
 
 def _check_certifies(name: str, method: Solver, *, automatic: bool, sized: bool) -> None:
     """Raise if a method gives no certificate, and say what would."""
-    if sized and not (method.certifies and method.takes_sizes):
+    if sized and not method.certifies_sizes:
         raise InvalidInputError(
-            "there is no certificate with n_groups, min_size or max_size: no solver that honours"
-            " them gives one; leave out the certificate or the sizes"
+            f"{name} gives no certificate for sizes, counts, weights or roles of coalitions; use"
+            " branch-and-price"
         )
-    if not method.certifies:
+    if not sized and not method.certifies:
         chosen = f"auto takes {name} for so many players, which" if automatic else name
         raise InvalidInputError(f"{chosen} gives no certificate; use branch-and-cut")
 
@@ -467,3 +517,30 @@ def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) ->
             return None
         parts += answer.certificate.placed([behind[p] for p in piece.players], n).parts
     return Certificate(n, tuple(parts), problem.must_link, problem.cannot_link)
+
+
+def _prove_teams(
+    graph: SynergyGraph, problem: Contraction, answer: Answer, asked: dict[str, Any]
+) -> Callable[[], Certificate | None] | None:
+    """Return what makes the certificate for the players, from that for nodes; None for none."""
+    if answer.prove is None:
+        return None
+
+    def prove() -> Certificate | None:
+        found = answer.certificate
+        if found is None or found.teams is None:
+            return None
+        behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
+        for player, node in enumerate(problem.group.tolist()):
+            behind[node].append(player)
+        nodes = tuple(tuple(behind[k]) for (k,) in found.teams.nodes)
+        return Certificate(
+            len(problem.group),
+            (),
+            problem.must_link,
+            problem.cannot_link,
+            teams=replace(found.teams, nodes=nodes),
+            demands=TeamDemands.of(graph.labels, **asked),
+        )
+
+    return prove

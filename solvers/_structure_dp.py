@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from coalitions.compiling.kernel import njit
-from coalitions.game import IntVector
+from coalitions.game import IntMatrix, IntVector
 
 NONE = np.int64(2**62)
 """More than any slack: there is no structure of these players yet."""
+
+NOT_ALLOWED = np.int64(2**61)
+"""The slack of a coalition that may not be formed; above all others, and `NONE` can be added."""
 
 
 @njit(cache=True)
@@ -136,3 +139,54 @@ def first_block(slack: IntVector, best: IntVector, left: int) -> int:
             chosen, least = left ^ part, total
         part = (part - 1) & rest
     return chosen
+
+
+@njit(cache=True)
+def extend_counted(
+    slack: IntVector, budget: int, n: int, best: IntMatrix, lead: int, first: int, last: int
+) -> int:
+    r"""Extend the tables of least slacks by number of blocks: ``best[k, T >> 1]`` is for k blocks.
+
+    As `extend`, but a block that a structure of its players undercuts is not left out: that
+    structure has another number of blocks.
+    """
+    bit = np.int64(1) << lead
+    everybody = (np.int64(1) << n) - 1
+    above = everybody & ~(2 * bit - 1)
+    most = len(best) - 1
+    used = 0
+    for number in range(first, last):
+        block = (np.int64(number) << (lead + 1)) | bit
+        own = slack[block]
+        if own > budget:
+            continue
+        used += 1
+        best[1, block >> 1] = min(best[1, block >> 1], own)
+        free = above & ~block
+        rest = free
+        while rest:
+            for k in range(1, most):
+                total = own + best[k, rest >> 1]
+                if total < best[k + 1, (block | rest) >> 1]:
+                    best[k + 1, (block | rest) >> 1] = total
+            rest = (rest - 1) & free
+    return used
+
+
+@njit(cache=True)
+def first_block_counted(slack: IntVector, best: IntMatrix, left: int, k: int) -> tuple[int, int]:
+    """Return the block of the first player of `left` in its best structure of k blocks.
+
+    And the slack of that structure; it is `NONE` or more if there is none.
+    """
+    bit = left & -left
+    rest = left ^ bit
+    chosen = left
+    least = slack[left] if k == 1 else 2 * NONE - 1
+    part = rest
+    while part and k > 1:
+        total = slack[left ^ part] + best[k - 1, part >> 1]
+        if total < least:
+            chosen, least = left ^ part, total
+        part = (part - 1) & rest
+    return int(chosen), int(least)

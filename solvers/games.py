@@ -9,10 +9,13 @@ import numpy as np
 
 from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.enumeration import coalitions_of_masks, value_table
-from coalitions.errors import InvalidInputError, NoSolutionError
-from coalitions.game import FloatVector, Game, IntVector, table_of
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
+from coalitions.game import FloatVector, Game, IntMatrix, IntVector, table_of
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import at_stake, is_optimal, rounded_up
+from solvers.preparation.demands import Pairs
+from solvers.preparation.game_rules import GameRules, rules_of
+from solvers.preparation.sizes import Count, Roles, Weights
 from solvers.solution import Solution
 from solvers.solver import Limits, is_ctrl_c
 
@@ -29,7 +32,19 @@ WORK_AT_ONCE = 10_000_000
 """Steps of the recursion between two glances at the clock."""
 
 
-def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
+def solve_game(
+    game: Game,
+    *,
+    time_limit: float | None = None,
+    must_link: Pairs = (),
+    cannot_link: Pairs = (),
+    n_groups: Count | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    weights: Weights | None = None,
+    max_weight: float | None = None,
+    at_least_one_of: Roles = (),
+) -> Solution:
     r"""Return the structure that maximises the sum of its coalitions' values.
 
     .. math:: \max_{\mathcal{C}} \sum_{C \in \mathcal{C}} v(C)
@@ -43,13 +58,26 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
         Any game of up to 25 players.
     time_limit
         Wall time in seconds; the answer is then the best structure so far with a valid bound.
+    must_link, cannot_link
+        Pairs of players that must, or must not, be in one coalition.
+    n_groups, min_size, max_size
+        Number of coalitions (or the least and the largest number), and how many players each may
+        have. A number takes a table for each coalition: up to 20 players.
+    weights, max_weight
+        The load of each player, and what a coalition can bear.
+    at_least_one_of
+        Sets of players: every coalition has a member of each.
 
     Raises
     ------
     InvalidInputError
-        There are too many players, a value is not finite, or values add up to more than a float.
+        There are too many players, a value is not finite, values add up to more than a float, or a
+        demand is wrong.
+    InfeasibleError
+        No structure meets the demands.
     NoSolutionError
-        The time was over before all coalitions were evaluated.
+        The time was over before all coalitions were evaluated, or a structure was found that meets
+        the demands.
 
     Notes
     -----
@@ -78,14 +106,36 @@ def solve_game(game: Game, *, time_limit: float | None = None) -> Solution:
     if time_limit is not None and not time_limit > 0:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
+    rules = rules_of(
+        n,
+        must_link=must_link,
+        cannot_link=cannot_link,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     values = _evaluated(game, limits)
+    # A coalition that is not allowed is worth nothing to anybody.
+    values[~rules.allowed] = 0.0
     gain = max(0.0, float(values.max()))
-    blocks, bound, floor = np.array([(1 << n) - 1]), math.inf, _floor(values, n)
+    # Under demands nobody is free to leave, so no coalition is too bad to be formed.
+    floor = _floor(values, n) if rules.free else -math.inf
+    bound = math.inf
+    blocks: IntVector | None = None
     while True:
-        found, exact_bound, stats = _best_blocks(values, floor, n, limits)
+        found, exact_bound, stats = _best_blocks(values, floor, n, limits, rules)
         bound = min(bound, rounded_up(exact_bound))
-        if _exact_sum(values[found]) >= _exact_sum(values[blocks]):
+        if blocks is None or (
+            found is not None and _exact_sum(values[found]) >= _exact_sum(values[blocks])
+        ):
             blocks = found
+        if blocks is None:
+            raise NoSolutionError(
+                "the time limit was over before a structure was found that meets the demands"
+            )
         chosen = values[blocks]
         value, losses = _total(chosen), -_total(chosen[chosen < 0.0]) + 0.0
         # Any structure with a coalition below this is worth less than the one that was found.
@@ -150,15 +200,21 @@ def _total(values: FloatVector) -> float:
 
 
 def _best_blocks(
-    values: FloatVector, floor: float, n: int, limits: Limits
-) -> tuple[IntVector, Fraction, dict[str, int]]:
+    values: FloatVector, floor: float, n: int, limits: Limits, rules: GameRules
+) -> tuple[IntVector | None, Fraction, dict[str, int]]:
     """Return the best structure found as bit sets, a bound, and what was counted.
 
     Values below `floor` count as that.
+
+    Raises
+    ------
+    InfeasibleError
+        No structure keeps to the rules.
     """
     from solvers import _structure_dp as dp
 
     scaled, unit = _whole_numbers(np.maximum(values, floor), n)
+    scaled[~rules.allowed] = -dp.NONE
     prices = dp.best_shares(scaled, n)
     slack = scaled  # p(C) − v(C), in place
     dp.to_slack(slack, prices)
@@ -166,44 +222,73 @@ def _best_blocks(
         for player in np.roll(np.arange(n), shift * n // PRICE_ROUNDS):
             if not limits.expired:
                 dp.lower_price(slack, prices, player)
+    slack[~rules.allowed] = dp.NOT_ALLOWED
     total = sum(prices.tolist())
-    blocks, budget = np.array([len(slack) - 1]), int(slack[-1])
+    blocks: IntVector | None = None
+    budget = int(dp.NOT_ALLOWED) - 1
+    candidates = [np.array([len(slack) - 1])]
     for lead in range(n):
-        if limits.expired:
-            break
-        candidate = dp.greedy_blocks(slack, n, lead)
-        shortfall = int(slack[candidate].sum())
-        if shortfall < budget:
-            blocks, budget = candidate, shortfall
+        candidates += [] if limits.expired else [dp.greedy_blocks(slack, n, lead)]
+    for candidate in candidates:
+        if rules.keeps_to(candidate):
+            shortfall = int(slack[candidate].sum())
+            if shortfall < budget:
+                blocks, budget = candidate, shortfall
     stats = {"coalitions": len(values) - 1, "extended": 0}
     bound = unit * total
     if budget == 0 or n == 1:
         return blocks, unit * (total - budget), stats
-    best = np.full(1 << (n - 1), dp.NONE)
-    best[0] = 0
+    most = rules.most if rules.counted else 0
+    best = np.full((most + 1, 1 << (n - 1)), dp.NONE)
+    best[0, 0] = 0
     try:
         for lead in range(n - 1, 0, -1):
             n_blocks = 1 << (n - 1 - lead)
-            at_once = max(1, int(WORK_AT_ONCE / 1.5 ** (n - 1 - lead)))
+            at_once = max(1, int(WORK_AT_ONCE / (most + 1) / 1.5 ** (n - 1 - lead)))
             for first in range(0, n_blocks, at_once):
                 if limits.expired:
                     return blocks, bound, stats
                 last = min(first + at_once, n_blocks)
-                stats["extended"] += dp.extend(slack, budget, n, best, lead, first, last)
+                if rules.counted:
+                    used = dp.extend_counted(slack, budget, n, best, lead, first, last)
+                else:
+                    used = dp.extend(slack, budget, n, best[0], lead, first, last)
+                stats["extended"] += used
     except (KeyboardInterrupt, SystemError) as error:
         if not is_ctrl_c(error):
             raise
         limits.interrupted.set()
         return blocks, bound, stats
+    improved = _traced(slack, best, n, rules)
+    if improved is not None and int(slack[improved].sum()) < budget:
+        blocks = improved
+    if blocks is None:
+        raise InfeasibleError("no structure of the players meets the demands")
+    return blocks, unit * (total - int(slack[blocks].sum())), stats
+
+
+def _traced(slack: IntVector, best: IntMatrix, n: int, rules: GameRules) -> IntVector | None:
+    """Return the blocks of the best structure that the tables know; None if they know none."""
+    from solvers import _structure_dp as dp
+
     left, found = (1 << n) - 1, []
+    number = 0
+    if rules.counted:
+        totals = {
+            k: int(dp.first_block_counted(slack, best, left, k)[1])
+            for k in range(rules.fewest, rules.most + 1)
+        }
+        number = min(totals, key=lambda k: (totals[k], k))
     while left:
-        block = int(dp.first_block(slack, best, left))
+        if rules.counted:
+            block = int(dp.first_block_counted(slack, best, left, number)[0])
+            number -= 1
+        else:
+            block = int(dp.first_block(slack, best[0], left))
         found.append(block)
         left ^= block
-    improved = np.array(found)
-    if int(slack[improved].sum()) < budget:
-        blocks = improved
-    return blocks, unit * (total - int(slack[blocks].sum())), stats
+    blocks = np.array(found)
+    return blocks if rules.keeps_to(blocks) else None
 
 
 def _whole_numbers(values: FloatVector, n: int) -> tuple[IntVector, Fraction]:

@@ -11,6 +11,12 @@ from coalitions.structure import CoalitionStructure
 from solvers.optimality import at_stake, is_optimal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from coalitions.graph import SynergyGraph
     from solvers.proofs.certificate import Certificate
 
 
@@ -42,6 +48,11 @@ class Solution:
     losses
         What the structure loses in its negative pairs, where sizes may force pairs together: it
         counts on the scale, too. 0 where no sizes are demanded.
+    others
+        The structures that follow, best first, if `solve` was asked for more than one. The bound
+        of each is one on all structures that are not listed before it.
+    graph
+        The graph that was solved, which knows the names of the players; None for a game.
     """
 
     structure: CoalitionStructure
@@ -55,6 +66,8 @@ class Solution:
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
     losses: float = 0.0
+    others: tuple[Solution, ...] = field(default=(), repr=False)
+    graph: SynergyGraph | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
@@ -64,6 +77,62 @@ class Solution:
         another, longer one: a certificate needs multipliers.
         """
         return None if self.prove is None else self.prove()
+
+    @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """The coalitions as names of players, in the order of `structure`.
+
+        Examples
+        --------
+        >>> from coalitions import SynergyGraph
+        >>> from solvers import solve
+        >>> solve(SynergyGraph([[0, 2], [2, 0]], labels=["ann", "bob"])).named
+        (('ann', 'bob'),)
+        """
+        n = self.structure.n_players
+        names = tuple(map(str, range(n))) if self.graph is None else self.graph.labels
+        return tuple(tuple(names[player] for player in block) for block in self.structure)
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame with a row for each player, coalition by coalition.
+
+        Its columns are the player's name, the number of its coalition (as in `named`), how many
+        players that has, and, of a graph, the sum of the player's synergies inside it.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from solvers.drawing.tables import solution_frame
+
+        return solution_frame(self)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure: the graph by coalition, and the matrix ordered by it.
+
+        Parameters
+        ----------
+        path
+            Where to write the picture as well: ``.png``, ``.svg``, ``.pdf``, or ``.html``, a page
+            that can be zoomed (which needs plotly).
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib, or plotly, is not installed.
+        InvalidInputError
+            The file cannot be written, or there is no graph: a game is not drawn.
+        """
+        from solvers.drawing.saving import plotted
+
+        return plotted(self, path)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the coalitions and the verdict, as notebooks show it."""
+        from solvers.drawing.tables import solution_html
+
+        return solution_html(self)
 
     @property
     def gap(self) -> float:

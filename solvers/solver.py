@@ -149,7 +149,10 @@ class Solver(ABC):
     """Modules of optional packages the method imports."""
 
     certifies: ClassVar[bool] = False
-    """Whether the method's answers carry a certificate."""
+    """Whether the method's answers carry a certificate where no sizes are demanded."""
+
+    certifies_sizes: ClassVar[bool] = False
+    """Whether they do where sizes are demanded."""
 
     at_once: ClassVar[int] = 8
     """Up to this many players it has a good structure in no time; more start from greedy's where
@@ -205,5 +208,9 @@ class Solver(ABC):
 
 
 SOLVERS: Registry[type[Solver]] = Registry(
-    "solver", "solvers.backends", "solvers.heuristics", "solvers.branch_and_cut.method"
+    "solver",
+    "solvers.backends",
+    "solvers.heuristics",
+    "solvers.branch_and_cut.method",
+    "solvers.branch_and_price.method",
 )

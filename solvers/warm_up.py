@@ -54,6 +54,19 @@ def _local_search() -> None:
             solve(graph, method, time_limit=0.5)
 
 
+def _teams() -> None:
+    from solvers._solve import solve
+
+    for method in ("branch-and-price", "local-search"):
+        solve(_weights(24), method, max_size=3, time_limit=10.0)
+
+
+def _overlaps() -> None:
+    from solvers.overlap.overlapping import solve_overlapping
+
+    solve_overlapping(_weights(17), max_size=2)
+
+
 def _games() -> None:
     from coalitions import TableGame
     from solvers.games import solve_game
@@ -98,6 +111,8 @@ TASKS: dict[str, Task] = {
     "structures": _structures,
     "certificates": _certificates,
     "local search": _local_search,
+    "teams": _teams,
+    "overlapping coalitions": _overlaps,
     "best structures of games": _games,
     "Shapley values": _values,
     "Myerson values": _myerson,

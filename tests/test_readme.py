@@ -1,8 +1,9 @@
-"""What a reader copies from the README works, and prints what the README says."""
+"""What a reader copies from the README, or from a page on files, works and prints what is said."""
 
 from __future__ import annotations
 
 import doctest
+import itertools
 import os
 import re
 import subprocess
@@ -12,11 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.S | re.M)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / page).read_text(), re.S | re.M)
+
+
+BLOCKS = blocks("README.md")
 PYTHON = [
-    (code, BLOCKS[k + 1][1])
-    for k, (kind, code) in enumerate(BLOCKS)
-    if kind == "python" and k + 1 < len(BLOCKS) and BLOCKS[k + 1][0] == "text"
+    (code, printed)
+    for found in (BLOCKS, blocks("docs/formats.md"), blocks("docs/opinions.md"))
+    for (kind, code), (after, printed) in itertools.pairwise(found)
+    if (kind, after) == ("python", "text")
 ]
 CONSOLE = [code.split("\n", 1) for kind, code in BLOCKS if kind == "console"]
 

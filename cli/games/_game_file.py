@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, TypeAlias
+
+from cli.terminal.output import stderr
+from coalitions.errors import InputWarning
 
 if TYPE_CHECKING:
     from coalitions.games.induced_subgraph import InducedSubgraphGame
     from coalitions.games.table import TableGame
+    from coalitions.graph import SynergyGraph
 
     FileGame: TypeAlias = TableGame | InducedSubgraphGame
 
 
+def tell(line: str) -> None:
+    """Say on stderr how a file was understood."""
+    stderr().print(line, soft_wrap=True)
+
+
+def read_graph(
+    file: str,
+    *,
+    file_format: str | None = None,
+    symmetrise: str | None = None,
+    missing: float | None = None,
+    quiet: bool = False,
+) -> SynergyGraph:
+    """Return the graph in a file, and say how it was understood if that was not plain."""
+    from coalitions.graph import SynergyGraph
+
+    told = _unheard if quiet else tell
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", InputWarning)
+        return SynergyGraph.read(
+            file, format=file_format, symmetrise=symmetrise, missing=missing, tell=told
+        )
+
+
+def _unheard(line: str) -> None:
+    """Keep what was understood to oneself."""
+
+
 def read_game(
-    file: str, *, file_format: str | None = None, symmetrise: str | None = None
+    file: str,
+    *,
+    file_format: str | None = None,
+    symmetrise: str | None = None,
+    missing: float | None = None,
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
     from coalitions.files.graphs import READERS, graph_of_document
@@ -22,8 +60,8 @@ def read_game(
 
     with open_input(file, file_format, READERS) as (where, stream, kind):
         if kind != "json":
-            return READERS[kind](stream, where, symmetrise).game()
+            return READERS[kind](stream, where, symmetrise, missing, tell).game()
         document = load_json(stream.read(), where)
     if isinstance(document, dict) and "values" in document:
         return TableGame.from_document(document, where)
-    return graph_of_document(document, where, symmetrise).game()
+    return graph_of_document(document, where, symmetrise, missing).game()

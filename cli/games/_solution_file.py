@@ -81,14 +81,32 @@ def links_of(document: dict[str, Any], players: Players, path: Path) -> dict[str
     return links
 
 
-def sizes_of(document: dict[str, Any], path: Path) -> dict[str, int]:
-    """Return the sizes that a solution's document records."""
-    sizes: dict[str, int] = {}
+def sizes_of(document: dict[str, Any], players: Players, path: Path) -> dict[str, Any]:
+    """Return the demands on coalitions and their number that a solution's document records."""
+    sizes: dict[str, Any] = {}
     for name in ("n_groups", "min_size", "max_size"):
         if name in document:
-            if type(document[name]) is not int:
+            number = document[name]
+            both = number if isinstance(number, list) and name == "n_groups" else [number]
+            if not {int}.issuperset(map(type, both)):
                 raise InvalidInputError(f'{path}: "{name}" must be a whole number')
-            sizes[name] = document[name]
+            sizes[name] = number
+    if "weights" in document:
+        weights = document["weights"]
+        if not isinstance(weights, dict):
+            raise InvalidInputError(f'{path}: "weights" must be an object of names and numbers')
+        players_by_name(list(weights), players.labels, f"{path}: weights")
+        sizes["weights"] = {name: number_of(weights, name, path) for name in weights}
+    if "max_weight" in document:
+        sizes["max_weight"] = number_of(document, "max_weight", path)
+    if "at_least_one_of" in document:
+        roles = document["at_least_one_of"]
+        if not isinstance(roles, list) or not all(isinstance(role, list) for role in roles):
+            raise InvalidInputError(f'{path}: "at_least_one_of" must be a list of lists of names')
+        named = [[str(name) for name in role] for role in roles]
+        for role in named:
+            players_by_name(role, players.labels, f"{path}: at_least_one_of")
+        sizes["at_least_one_of"] = named
     return sizes
 
 

@@ -8,8 +8,8 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.terminal.completion import completion
-from cli.terminal.output import Format, Json, Plugin, Seed, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.output import Format, Json, Missing, Plugin, Seed, Symmetrise, print_json, stdout
+from cli.terminal.text import figure, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,7 @@ def shapley_command(
     ] = None,
     seed: Seed = 0,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     plugin: Plugin = None,
     json_output: Json = False,
@@ -57,7 +58,7 @@ def shapley_command(
     del plugin  # imported by its callback
     from coalitions.values.shapley import shapley
 
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     found = shapley(game, method, budget, target_error=target_error, seed=seed)
     if json_output:
         print_json(
@@ -89,7 +90,7 @@ def _print(found: Estimate, labels: Sequence[str]) -> None:
         error = () if exact else (f"{found.stderr[k]:.2g}",)
         ends = _place(low[k], left, span), _place(high[k], left, span)
         bar = _bar(_place(found.values[k], left, span), _place(0.0, left, span), ends)
-        table.add_row(visible(name), f"{found.values[k]:.6g}", *error, bar)
+        table.add_row(visible(name), figure(found.values[k], 6), *error, bar)
     console = stdout()
     console.print(table)
     console.print(

@@ -8,22 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._demands import by_name, pairs_of, structures_in_words
+from cli.games._game_file import read_graph
 from cli.games._solution_file import read_structure
+from cli.games._team_flags import (
+    AtLeastOneOf,
+    MaxSize,
+    MaxWeight,
+    MinSize,
+    NGroups,
+    Weights,
+    team_demands,
+)
 from cli.terminal.completion import completion
 from cli.terminal.output import (
     Format,
     Json,
+    Missing,
     Plugin,
     Quiet,
     Seed,
     Symmetrise,
     Verbose,
+    check_writable,
     loudness,
     print_json,
     stderr,
     stdout,
 )
-from cli.terminal.text import visible
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import write_json
 
@@ -37,7 +49,8 @@ def solve_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Synergy graph: .csv .tsv .npy .npz .json .graphml .edges, or - with --format."
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
         ),
     ],
     solver: Annotated[
@@ -66,15 +79,35 @@ def solve_command(
         list[str] | None,
         typer.Option(metavar="A,B", help="Players that must be apart; may be repeated."),
     ] = None,
-    n_groups: Annotated[int | None, typer.Option(help="Number of coalitions.")] = None,
-    min_size: Annotated[int | None, typer.Option(help="Fewest players in a coalition.")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Most players in a coalition.")] = None,
+    n_groups: NGroups = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    weights: Weights = None,
+    max_weight: MaxWeight = None,
+    at_least_one_of: AtLeastOneOf = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="List the N best structures in order, proven complete."),
+    ] = None,
+    all_optimal: Annotated[
+        bool, typer.Option("--all-optimal", help="List all structures that are optimal.")
+    ] = False,
+    canonical: Annotated[
+        bool,
+        typer.Option(
+            "--canonical",
+            help="Of several best structures, always the same: fewest joined pairs, first labels.",
+        ),
+    ] = False,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html|.png", help="Draw the graph and its matrix, by coalition."),
+        typer.Option(
+            metavar="FILE.html|.png|.svg|.pdf", help="Draw the graph and its matrix, by coalition."
+        ),
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
@@ -88,17 +121,27 @@ def solve_command(
 
     Example: coalitions solve examples/data/three_domains.csv --time-limit 10
     """
-    from coalitions.graph import SynergyGraph
     from solvers import solve
 
     loudness(quiet, verbose)
+    for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
+        check_writable(path, option)
     if plot is not None:
-        from cli.report.structure_plot import check_plot_path, draw_solution
+        from solvers.drawing.saving import check_plot_path, draw_solution
 
         check_plot_path(plot)
-    graph = SynergyGraph.read(file, format=file_format, symmetrise=symmetrise)
-    asked = {"n_groups": n_groups, "min_size": min_size, "max_size": max_size}
-    sizes: dict[str, Any] = {name: number for name, number in asked.items() if number is not None}
+    graph = read_graph(
+        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+    )
+    sizes = team_demands(
+        graph.labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
@@ -111,6 +154,9 @@ def solve_command(
             threads=threads,
             must_link=pairs_of(must_link, graph.labels, "--must-link"),
             cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
+            n_best=n_best,
+            all_optimal=all_optimal,
+            canonical=canonical,
             certificate=certificate is not None,
             progress=line.update,
             **sizes,
@@ -118,6 +164,17 @@ def solve_command(
         )
     line.end(solution)
     document = solution_document(graph, solution, sizes)
+    # Printed first: what cannot be written after all is not lost.
+    if json_output:
+        print_json(document)
+    else:
+        _print_solution(graph, solution, sizes)
+        if all_optimal or n_best is not None:
+            _print_others(graph, solution, all_optimal=all_optimal)
+    if canonical and not solution.stats["canonical"] and not quiet:
+        stderr().print("it is not proven that this is the canonical structure", soft_wrap=True)
+    if "others" in solution.stats and not quiet:
+        stderr().print(visible(solution.stats["others"]), soft_wrap=True)
     if certificate is not None:
         if solution.certificate is None:
             raise InvalidInputError(
@@ -128,10 +185,6 @@ def solve_command(
         write_json(output, document)
     if plot is not None:
         draw_solution(graph, solution, plot)
-    if json_output:
-        print_json(document)
-    else:
-        _print_solution(graph, solution, sizes)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
@@ -141,6 +194,15 @@ def solution_document(
 ) -> dict[str, Any]:
     """Return the JSON document of a solution and of what was demanded, its players by name."""
     names = graph.labels
+    others = [
+        {
+            "coalitions": [[names[player] for player in block] for block in other.structure],
+            "value": other.value,
+            "bound": other.bound,
+            "optimal": other.optimal,
+        }
+        for other in solution.others
+    ]
     links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
     return {
         "coalitions": [[names[player] for player in block] for block in solution.structure],
@@ -153,6 +215,8 @@ def solution_document(
         "players": graph.n_players,
         **{name: by_name(pairs, names) for name, pairs in links.items() if pairs},
         **sizes,
+        **({"others": others} if others else {}),
+        **({"others_note": solution.stats["others"]} if "others" in solution.stats else {}),
     }
 
 
@@ -186,7 +250,9 @@ class _ProgressLine:
         from solvers.solution import relative_gap
 
         gap = relative_gap(progress.value, progress.bound)
-        news = f"value {progress.value:.6g}  bound {progress.bound:.6g}  gap {gap:.2%}"
+        news = (
+            f"value {figure(progress.value, 6)}  bound {figure(progress.bound, 6)}  gap {gap:.2%}"
+        )
         if self._status is not None:
             self._status.update(f"{news}  {progress.seconds:.1f} s")
         elif news != self._last:
@@ -214,7 +280,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
         names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
         table.add_row(
-            str(number), visible(names + more), str(len(block)), f"{inside[number - 1]:.6g}"
+            str(number), visible(names + more), str(len(block)), figure(inside[number - 1])
         )
         if number == MOST_ROWS < len(solution.structure):
             table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
@@ -227,16 +293,40 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
         )
     else:
         limit = "" if among is None else f" among {among}"
-        verdict = (
-            f"not proven: at most {solution.bound:.10g} is possible{limit}, gap {solution.gap:.3%}"
-        )
+        most = figure(solution.bound)
+        verdict = f"not proven: at most {most} is possible{limit}, gap {solution.gap:.3%}"
     console.print(
-        f"\nvalue {solution.value:.10g}   {visible(verdict)}",
+        f"\nvalue {figure(solution.value)}   {visible(verdict)}",
         soft_wrap=among is not None,  # a statement about names stays in one line
     )
     console.print(f"{solution.solver}, {solution.seconds:.3f} s")
     if "model" in solution.stats:  # somebody else answered, or nobody had the time
         console.print(f"model: {solution.stats['model']}")
+
+
+def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool) -> None:
+    """Print the structures that follow, each by the coalitions that the best one has not."""
+    from rich.table import Table
+
+    if not solution.others:
+        alone = "no other structure is optimal" if all_optimal else "there is no other structure"
+        stdout().print(alone if solution.optimal else "no other structure was found")
+        return
+    best = set(solution.structure)
+    table = Table("", "value", "less than the best", "proven", "instead", box=None, pad_edge=False)
+    table.columns[1].justify = table.columns[2].justify = "right"
+    for place, other in enumerate(solution.others[: MOST_ROWS - 1], 2):
+        blocks = [block for block in other.structure if block not in best]
+        instead = " | ".join(
+            ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+            + (" …" if len(block) > MOST_NAMES else "")
+            for block in blocks
+        )
+        less = solution.value - other.value
+        proven = "yes" if other.optimal else "no"
+        table.add_row(str(place), figure(other.value), figure(less), proven, visible(instead))
+    stdout().print()
+    stdout().print(table)
 
 
 MOST_NAMES = 40

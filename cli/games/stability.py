@@ -9,8 +9,8 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
-from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.text import figure, visible
 from coalitions.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def stability_command(
         ),
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -46,7 +47,7 @@ def stability_command(
     from coalitions.structures.stability import NOTIONS, find_deviation
     from coalitions.values.owen import payoffs
 
-    game = read_game(graph, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(graph, file_format=file_format, symmetrise=symmetrise, missing=missing)
     blocks = read_structure(structure, game)
     wanted = notion or NOTIONS.names()
     for name in wanted:
@@ -99,7 +100,7 @@ def _sentence(finding: dict[str, Any]) -> str:
         return str(finding.get("reason", ""))
     movers, coalition = move["movers"], move["coalition"]
     before, after = sum(move["before"]), sum(move["after"])
-    gain = f"{before:.6g} → {after:.6g}"
+    gain = f"{figure(before, 6)} → {figure(after, 6)}"
     if movers == coalition:
         verb = "leaves alone" if len(movers) == 1 else "form a coalition"
         return f"{', '.join(movers)} {verb}: {gain}"

@@ -12,8 +12,8 @@ import typer
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
 from cli.terminal.completion import registered
-from cli.terminal.output import Format, Json, Seed, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
+from cli.terminal.output import Format, Json, Missing, Seed, Symmetrise, print_json, stdout
+from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def value_command(
         Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
     ] = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -96,7 +97,7 @@ def value_command(
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option}")
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise)
+    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     question = Question(
         game,
         method or "auto",
@@ -302,14 +303,14 @@ def _print(document: Document) -> None:
         table = Table("players", "interaction", "± standard error", box=None, pad_edge=False)
         for pair in document["pairs"]:
             name = visible(" – ".join(pair["players"]))
-            table.add_row(name, f"{pair['value']:.6g}", f"{pair['stderr']:.2g}")
+            table.add_row(name, figure(pair["value"], 6), f"{pair['stderr']:.2g}")
     else:
         table = Table("player", document["concept"], box=None, pad_edge=False)
         if errors:
             table.add_column("± standard error")
         for name, number in document["values"].items():
             error = (f"{errors[name]:.2g}",) if errors else ()
-            table.add_row(visible(name), f"{number:.6g}", *error)
+            table.add_row(visible(name), figure(number, 6), *error)
     for column in table.columns[1:]:
         column.justify = "right"
     console.print(table)
@@ -321,7 +322,7 @@ def _remarks(document: Document) -> list[str]:
     """Return what there is to say below the table."""
     if "epsilon" in document:
         empty = "empty" if document["core_is_empty"] else "not empty"
-        return [f"\nleast core at ε = {document['epsilon']:.6g}: the core is {empty}"]
+        return [f"\nleast core at ε = {figure(document['epsilon'], 6)}: the core is {empty}"]
     if "verified" in document:
         word = "verified" if document["verified"] else "NOT verified"
         return [f"\n{word} in {len(document['stages'])} stages"]

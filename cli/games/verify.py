@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._demands import Pairs, by_name, pairs_of, structures_in_words
+from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
-from cli.terminal.output import Format, Json, Symmetrise, print_json, stdout
-from cli.terminal.text import visible
-from coalitions.errors import InvalidInputError
+from cli.games._team_flags import (
+    AtLeastOneOf,
+    MaxSize,
+    MaxWeight,
+    MinSize,
+    NGroups,
+    Weights,
+    team_demands,
+)
+from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.text import figure, visible
+from coalitions.errors import InvalidInputError, spoken
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
-    from coalitions.structure import CoalitionStructure
     from solvers.proofs.verification import Verification
 
 
@@ -36,7 +45,14 @@ def verify_command(
         list[str] | None,
         typer.Option(metavar="A,B", help="Players that had to be apart; may be repeated."),
     ] = None,
+    n_groups: NGroups = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    weights: Weights = None,
+    max_weight: MaxWeight = None,
+    at_least_one_of: AtLeastOneOf = None,
     symmetrise: Symmetrise = None,
+    missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
@@ -46,25 +62,35 @@ def verify_command(
 
     Example: coalitions verify graph.csv solution.json --certificate proof.json
     """
-    from coalitions.graph import SynergyGraph
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import verify
 
-    graph = SynergyGraph.read(graph_file, format=file_format, symmetrise=symmetrise)
+    graph = read_graph(graph_file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     document = read_document(solution_file)
     structure = structure_of(document, graph, solution_file)
     flags: dict[str, Pairs] = {
         "must_link": pairs_of(must_link, graph.labels, "--must-link"),
         "cannot_link": pairs_of(cannot_link, graph.labels, "--cannot-link"),
     }
-    demands = _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
-    _check_sizes(structure, sizes_of(document, solution_file), solution_file)
+    demands: dict[str, Any] = {}
+    demands |= _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
+    team_flags = team_demands(
+        graph.labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
+    recorded = sizes_of(document, graph, solution_file)
+    sizes = _sizes(recorded, team_flags, graph, solution_file)
     proof = None if certificate is None else Certificate.read(certificate)
-    checked = verify(graph, structure, proof, **demands)
+    checked = verify(graph, structure, proof, **demands, **sizes)
     _compare(document, "value", checked.value, checked.positive_weight, solution_file)
     if checked.bound is not None:
         _compare(document, "bound", checked.bound, checked.positive_weight, solution_file)
-    statement = _statement(checked, graph)
+    statement = _statement(checked, graph, sizes)
     if json_output:
         print_json(
             {
@@ -75,19 +101,20 @@ def verify_command(
                 "optimal": checked.optimal,
                 "must_link": by_name(checked.must_link, graph.labels),
                 "cannot_link": by_name(checked.cannot_link, graph.labels),
+                **sizes,
                 "statement": statement,
             }
         )
         return
     console = stdout()
     console.print(f"partition   {structure.n_players} players in {len(structure)} coalitions, ok")
-    console.print(f"value       {checked.value:.10g}, ok")
+    console.print(f"value       {figure(checked.value)}, ok")
     if checked.bound is None:
         console.print("bound       bound not checked: give the proof with --certificate")
         return
     console.print(
-        f"bound       {checked.bound:.10g}, ok: {visible(statement or '')}",
-        soft_wrap=bool(checked.must_link or checked.cannot_link),  # names stay in one line
+        f"bound       {figure(checked.bound)}, ok: {visible(statement or '')}",
+        soft_wrap=bool(checked.must_link or checked.cannot_link or sizes),  # names stay in one line
     )
 
 
@@ -115,26 +142,30 @@ def _demands(
     return flags
 
 
-def _check_sizes(structure: CoalitionStructure, sizes: dict[str, int], path: Path) -> None:
-    """Refuse a structure that has not the sizes its file says were demanded."""
-    players = [len(block) for block in structure]
-    if "n_groups" in sizes and len(players) != sizes["n_groups"]:
-        raise InvalidInputError(
-            f'{path}: has {len(players)} coalitions, but "n_groups" says {sizes["n_groups"]}'
-        )
-    for name, outlier in (("min_size", min(players)), ("max_size", max(players))):
-        limit = sizes.get(name, outlier)
-        if outlier < limit if name == "min_size" else outlier > limit:
+def _sizes(
+    recorded: dict[str, Any], flags: dict[str, Any], graph: SynergyGraph, path: Path
+) -> dict[str, Any]:
+    """Return the demands on coalitions of the file, or of the flags if it has none."""
+    from solvers.proofs.team_demands import TeamDemands
+
+    if not flags:
+        return recorded
+    if recorded:
+        own, asked = (TeamDemands.of(graph.labels, **sizes) for sizes in (recorded, flags))
+        difference = own.unlike(asked, graph.labels) or asked.unlike(own, graph.labels)
+        if difference is not None:
             raise InvalidInputError(
-                f'{path}: has a coalition of {outlier} players, but "{name}" says {limit}'
+                f"{path}: the file and the flags do not demand the same ({difference}); repeat all"
+                " demands, or none"
             )
+    return flags
 
 
-def _statement(checked: Verification, graph: SynergyGraph) -> str | None:
+def _statement(checked: Verification, graph: SynergyGraph, sizes: dict[str, Any]) -> str | None:
     """Return what was proven, in words; None if no bound was checked."""
     if checked.bound is None:
         return None
-    among = structures_in_words(graph.labels, checked.must_link, checked.cannot_link)
+    among = structures_in_words(graph.labels, checked.must_link, checked.cannot_link, **sizes)
     if among is None:
         return "the structure is optimal" if checked.optimal else "not closed: a gap remains"
     return f"optimal among {among}" if checked.optimal else f"a gap remains among {among}"
@@ -154,7 +185,8 @@ def _compare(
     wrong = abs(claimed - found) > tolerance if key == "value" else claimed < found - tolerance
     if wrong:
         raise InvalidInputError(
-            f"{path}: claims the {key} {claimed:.17g}, but {found:.17g} is what the graph gives"
+            f"{path}: claims the {key} {spoken(claimed)}, but {spoken(found)} is what the graph"
+            " gives"
         )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.drawing.colours import PALETTE
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -115,18 +117,6 @@ class Network:
 
 
 Chart = Lines | Bars | Columns | Table | Dots | Heatmap | Memberships | Network
-
-PALETTE = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F",
-    "#004466", "#8A5F00", "#005F45", "#7A4964", "#336C8B", "#803800", "#6E6500", "#4C4C4C",
-)  # fmt: skip
-"""Okabe and Ito's colours, which people with any colour vision can tell apart, then darker ones."""
-
-
-def colour(number: int) -> str:
-    """Return the colour of a run or coalition; they repeat after sixteen."""
-    return PALETTE[number % len(PALETTE)]
-
 
 BANDS = 6
 """Up to so many curves have the range of their seeds shaded; more would hide each other."""

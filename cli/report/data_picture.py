@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cli.report.pictures import plain_style
+from coalitions.drawing.pictures import plain_style
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import atomic_write
 from learners.data.clients import FederatedData

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.report.pictures import plain_style
+from coalitions.drawing.pictures import plain_style
 from coalitions.files.writing import atomic_write
 from learners.attacks.inversion import Inversion
 

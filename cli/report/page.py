@@ -13,7 +13,6 @@ import numpy as np
 
 from cli.report.charts import (
     BANDS,
-    PALETTE,
     Bars,
     Chart,
     Columns,
@@ -28,8 +27,9 @@ from cli.report.charts import (
     strongest_edges,
 )
 from cli.report.contents import Section
-from cli.report.document import html_document, plotly_script, words
 from cli.report.methods import Method
+from coalitions.drawing.colours import PALETTE
+from coalitions.drawing.document import html_document, plotly_script, words
 from learners.runs.reading import RunRecord
 
 DIVERGING = (

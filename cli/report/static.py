@@ -19,14 +19,14 @@ from cli.report.charts import (
     Memberships,
     Network,
     Table,
-    colour,
     layout_positions,
     line_style,
     strongest_edges,
 )
 from cli.report.contents import Section
-from cli.report.pictures import plain_style
 from cli.terminal.text import fitting
+from coalitions.drawing.colours import colour
+from coalitions.drawing.pictures import plain_style
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,11 @@ Format = Annotated[
 Symmetrise = Annotated[
     str | None,
     typer.Option(help="Make an asymmetric matrix symmetric: mean, min or max of the two."),
+]
+
+Missing = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="What a pair is worth whose cell is blank: 0, perhaps."),
 ]
 
 
@@ -70,15 +76,38 @@ def stderr() -> Console:
     return _literal_console(stderr=True)
 
 
+WIDE = 10_000
+"""Columns where there is no terminal."""
+
+
 def _literal_console(*, stderr: bool) -> Console:
     """Return a console that shows every string as it is: no mark-up, no emoji, no escapes."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleDimensions
 
     class Literal(Console):
         def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (rich's own)
             return super().render_str(visible_lines(text), **options)
 
-    return Literal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console = Literal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    if not stderr and not console.is_terminal and "COLUMNS" not in os.environ:
+        console.size = ConsoleDimensions(WIDE, 25)  # a program reads it: a row is a line
+    return console
+
+
+def check_writable(path: Path | None, option: str) -> None:
+    """Refuse a name under which nothing can be written; asked before a long search."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir():
+        reason = "is a folder; give the name of a file"
+    elif not folder.is_dir():
+        reason = f"cannot be written: there is no folder {folder}"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        reason = "cannot be written: permission denied"
+    else:
+        return
+    raise InvalidInputError(f"{option}: {path} {reason}")
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)

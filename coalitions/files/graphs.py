@@ -9,36 +9,56 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, Protocol
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.arrays import (
     FREELY_UNPACKED,
     ArrayArchive,
     ArrayFile,
     ArrayHeader,
 )
+from coalitions.files.cells import number
+from coalitions.files.objects import graph_of_networkx
 from coalitions.files.opening import open_input
+from coalitions.files.pairs import graph_of_pairs
+from coalitions.files.tables import read_text_table
 from coalitions.files.text import load_json, text_lines
 from coalitions.files.writing import atomic_write
-from coalitions.game import FloatMatrix
-from coalitions.graph import MATRIX_LIMIT, SynergyGraph, check_matrix_shape
+from coalitions.graph import SynergyGraph, check_matrix_shape
 
-if TYPE_CHECKING:
-    import networkx as nx
-
-Reader = Callable[[IO[bytes], str, "str | None"], SynergyGraph]
+Tell = Callable[[str], None]
 Writer = Callable[[SynergyGraph], bytes]
 
 
+class Reader(Protocol):
+    """What reads one format."""
+
+    def __call__(
+        self,
+        stream: IO[bytes],
+        where: str,
+        symmetrise: str | None,
+        missing: float | None = None,
+        tell: Tell | None = None,
+    ) -> SynergyGraph:
+        """Return the graph in a file that messages call `where`; see `SynergyGraph.read`."""
+        ...
+
+
 def read_graph(
-    path: str | Path, *, format: str | None = None, symmetrise: str | None = None
+    path: str | Path,
+    *,
+    format: str | None = None,
+    symmetrise: str | None = None,
+    missing: float | None = None,
+    tell: Tell | None = None,
 ) -> SynergyGraph:
     """Read a graph; the file's ending, or `format`, says how. ``-`` is standard input."""
     with open_input(path, format, READERS) as (where, stream, kind):
-        return READERS[kind](stream, where, symmetrise)
+        return READERS[kind](stream, where, symmetrise, missing, tell)
 
 
 def write_graph(graph: SynergyGraph, path: str | Path) -> None:
@@ -64,123 +84,23 @@ def _named(where: str) -> Iterator[None]:
         raise type(error)(f"{where}: {error}") from None
 
 
-# -- .csv and .tsv: a square matrix, with names on both sides or on neither ------------------------
+# -- .csv and .tsv: what spreadsheets export -------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    """A line of a table: its first cell, and the others, as numbers if that is what they are."""
-
-    line: int
-    first: str
-    rest: np.ndarray[Any, np.dtype[np.float64]] | list[str]
-
-    @property
-    def cells(self) -> list[str]:
-        return [self.first, *map(str, self.rest)]
-
-
-def _read_table(delimiter: str) -> Reader:
-    def read(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
-        rows = _rows(stream, where, delimiter)
-        if not rows:
-            raise InvalidInputError(f"{where}: is empty; expected a synergy graph")
-        labels = None
-        if _has_names(rows):
-            header = [cell.strip() for cell in rows[0].cells[1:]]
-            rows = rows[1:]
-            labels = [row.first.strip() for row in rows]
-            if labels != header:
-                _reject_names(where, rows, labels, header)
-        matrix = _numbers(where, rows, named=labels is not None)
+def _read_table(separator: str) -> Reader:
+    def read(
+        stream: IO[bytes],
+        where: str,
+        symmetrise: str | None,
+        missing: float | None = None,
+        tell: Tell | None = None,
+    ) -> SynergyGraph:
         with _named(where):
-            return SynergyGraph(matrix, labels, symmetrise=symmetrise)
+            return read_text_table(
+                stream, where, separator, symmetrise=symmetrise, missing=missing, tell=tell
+            )
 
     return read
-
-
-def _rows(stream: IO[bytes], where: str, delimiter: str) -> list[_Row]:
-    """Return the lines of a table; numbers take less memory than their digits, so they are read."""
-    rows: list[_Row] = []
-    with text_lines(stream, where) as lines, _named(where):
-        table = csv.reader(lines, delimiter=delimiter)
-        try:
-            for row in table:
-                if any(cell.strip() for cell in row):
-                    # The first line keeps its cells: they may be names that look like numbers.
-                    rest = _floats(row[1:]) if rows else None
-                    rows.append(_Row(table.line_num, row[0], row[1:] if rest is None else rest))
-                    side = max(len(row), len(rows)) - 1  # one may be names
-                    if side > MATRIX_LIMIT:
-                        check_matrix_shape((side, side))
-        except csv.Error:
-            raise InvalidInputError(
-                f"{where}: line {table.line_num}: a cell has more than {csv.field_size_limit()}"
-                " characters; perhaps a quotation mark is not closed"
-            ) from None
-    return rows
-
-
-def _floats(cells: list[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    try:
-        return np.array([float(cell) for cell in cells], np.float64)
-    except ValueError:
-        return None
-
-
-def _has_names(rows: list[_Row]) -> bool:
-    """Tell whether the table has names: its corner is no number, or no name is one."""
-    corner, *header = rows[0].cells
-    names = [*header, *(row.first for row in rows[1:])]
-    return _number(corner) is None or (bool(names) and all(_number(name) is None for name in names))
-
-
-def _reject_names(where: str, rows: list[_Row], labels: list[str], header: list[str]) -> None:
-    if len(labels) != len(header):
-        raise InvalidInputError(
-            f"{where}: the synergy matrix must be square, but the header names {len(header)}"
-            f" players and there are {len(labels)} rows (names stand in the header and in the"
-            " first column, or in neither)"
-        )
-    wrong = next(
-        k for k, names in enumerate(zip(labels, header, strict=True)) if len(set(names)) > 1
-    )
-    raise InvalidInputError(
-        f"{where}: line {rows[wrong].line} is named {shown(labels[wrong])}, but column {wrong + 2}"
-        f" is {shown(header[wrong])}; names must be in the header and in the first column, in one"
-        " order, or in neither"
-    )
-
-
-def _numbers(where: str, rows: list[_Row], *, named: bool) -> FloatMatrix:
-    """Return the numbers of the table, without a column of names."""
-    n = len(rows)
-    for row in rows:
-        width = len(row.rest) if named else len(row.rest) + 1
-        if width != n:
-            raise InvalidInputError(
-                f"{where}: the synergy matrix must be square, but line {row.line} has {width}"
-                f" numbers and there are {n} rows"
-            )
-    matrix = np.empty((n, n))
-    for k, row in enumerate(rows):
-        numbers = row.rest if isinstance(row.rest, np.ndarray) else _floats(row.rest)
-        first = 0.0 if named else _number(row.first)
-        if numbers is None or first is None:
-            cells = row.cells
-            column = next(c for c in range(named, n + named) if _number(cells[c]) is None)
-            raise InvalidInputError(
-                f"{where}: line {row.line}, column {column + 1}: {shown(cells[column].strip())} is"
-                " not a number"
-            )
-        matrix[k] = numbers if named else [first, *numbers]
-    return matrix
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
 
 
 def _write_table(delimiter: str) -> Writer:
@@ -189,25 +109,26 @@ def _write_table(delimiter: str) -> Writer:
         table = csv.writer(text, delimiter=delimiter, lineterminator="\n")
         table.writerow(["", *graph.labels])
         for label, row in zip(graph.labels, graph.matrix.tolist(), strict=True):
-            table.writerow([label, *map(_shortest, row)])
+            table.writerow([label, *map(spoken, row)])
         return text.getvalue().encode()
 
     return write
 
 
-def _shortest(number: float) -> str:
-    """Return the shortest text that reads back as the same number, whole numbers without .0."""
-    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
-
-
 # -- .npy and .npz ---------------------------------------------------------------------------------
 
 
-def _read_npy(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_npy(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
     file = ArrayFile(stream, where)
     with _named(where):
         _check_matrix(file.header)
-        return SynergyGraph(file.load(), symmetrise=symmetrise)
+        return SynergyGraph(file.load(), symmetrise=symmetrise, missing=missing)
 
 
 def _check_matrix(header: ArrayHeader) -> int:
@@ -223,7 +144,13 @@ def _write_npy(graph: SynergyGraph) -> bytes:
     return buffer.getvalue()
 
 
-def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_npz(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
     archive = ArrayArchive(stream, where)
     with _named(where):
         if all(name in archive for name in ("n_players", "i", "j", "weight")):
@@ -232,7 +159,8 @@ def _read_npz(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyG
             if key in archive:
                 n_players = _check_matrix(archive.header(key))
                 labels = _stored_labels(archive, n_players)
-                return SynergyGraph(archive.load(key, widened=8)[0], labels, symmetrise=symmetrise)
+                (matrix,) = archive.load(key, widened=8)
+                return SynergyGraph(matrix, labels, symmetrise=symmetrise, missing=missing)
     # A name may hold line ends, and a message is one line.
     there = ", ".join(" ".join(name[:40].split()) for name in archive.names[:10]) or "none"
     raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
@@ -286,14 +214,21 @@ def _write_npz(graph: SynergyGraph) -> bytes:
 # -- .json -----------------------------------------------------------------------------------------
 
 
-def _read_json(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
-    return graph_of_document(load_json(stream.read(), where), where, symmetrise)
+def _read_json(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
+    return graph_of_document(load_json(stream.read(), where), where, symmetrise, missing)
 
 
 def graph_of_document(
     document: Any,  # noqa: ANN401 (user data, checked here)
     where: str,
     symmetrise: str | None,
+    missing: float | None = None,
 ) -> SynergyGraph:
     """Return the graph of a parsed JSON document."""
     if not isinstance(document, dict) or not {"matrix", "edges"} & document.keys():
@@ -305,10 +240,10 @@ def graph_of_document(
         raise InvalidInputError(f'{where}: "labels" must be a list of names')
     with _named(where):
         if "matrix" in document:
-            return SynergyGraph(document["matrix"], labels, symmetrise=symmetrise)
-        return _graph_of_named_edges(
-            _json_edges(document["edges"], where, labels), where, labels, symmetrise
-        )
+            matrix = document["matrix"]
+            return SynergyGraph(matrix, labels, symmetrise=symmetrise, missing=missing)
+        edges = _json_edges(document["edges"], where, labels)
+        return graph_of_pairs(edges, labels, symmetrise=symmetrise, missing=missing)
 
 
 def _is_name(label: object) -> bool:
@@ -324,7 +259,7 @@ def _json_edges(
     names = [str(label) for label in labels or ()]
     known = set(names)
     found = []
-    for number, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
+    for place, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
         if (
             not isinstance(edge, list)
             or len(edge) != 3
@@ -333,7 +268,7 @@ def _json_edges(
             or isinstance(edge[2], bool)
         ):
             raise InvalidInputError(
-                f"{where}: edge {number} must be [player, player, weight], not {shown(edge)}"
+                f"{where}: edge {place} must be [player, player, weight], not {shown(edge)}"
             )
         ends = []
         for end in edge[:2]:
@@ -361,89 +296,69 @@ def _write_json(graph: SynergyGraph) -> bytes:
 # -- .edges: lines `a b weight` --------------------------------------------------------------------
 
 
-def _read_edges(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_edges(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
     edges: list[tuple[str, str, float]] = []
     with text_lines(stream, where) as lines:
-        for number, line in enumerate(lines, 1):
+        for place, line in enumerate(lines, 1):
             cells = line.split("#", 1)[0].split()
             if not cells:
                 continue
+            if any(cell.endswith((",", ";")) for cell in cells) or (
+                len(cells) == 1 and ("," in cells[0] or ";" in cells[0])
+            ):
+                raise InvalidInputError(
+                    f"{where}: line {place}: {shown(line.strip())} has commas or semicolons where"
+                    " `a b weight` has spaces; name the file .csv"
+                )
             if len(cells) == 1:  # a player without any edge
                 edges.append((cells[0], cells[0], 0.0))
                 continue
-            weight = _number(cells[2]) if len(cells) == 3 else None
+            weight = number(cells[2]) if len(cells) == 3 else None
             if weight is None:
                 raise InvalidInputError(
-                    f"{where}: line {number}: expected `a b weight`, not {shown(line.strip())}"
+                    f"{where}: line {place}: expected `a b weight`, not {shown(line.strip())}"
                 )
             edges.append((cells[0], cells[1], weight))
     with _named(where):
-        return _graph_of_named_edges(edges, where, None, symmetrise)
+        return graph_of_pairs(edges, symmetrise=symmetrise, missing=missing)
 
 
 def _write_edges(graph: SynergyGraph) -> bytes:
     i, j, weight = graph.edges
     names = graph.labels
-    spaced = next((name for name in names if len(name.split()) != 1 or "#" in name), None)
+    spaced = next(
+        (name for name in names if len(name.split()) != 1 or not set(name).isdisjoint("#,;")), None
+    )
     if spaced is not None:
         raise InvalidInputError(
-            f"the label {spaced!r} has a space or a # in it, which .edges cannot hold; use .json"
+            f"the label {spaced!r} has a space, a comma, a semicolon or a # in it, which .edges"
+            " cannot hold; use .json"
         )
     # Every player first, alone: their order and those without edges are kept.
     lines = list(names)
     lines += [
-        f"{names[a]} {names[b]} {_shortest(w)}"
+        f"{names[a]} {names[b]} {spoken(w)}"
         for a, b, w in zip(i.tolist(), j.tolist(), weight.tolist(), strict=True)
     ]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _graph_of_named_edges(
-    edges: list[tuple[str, str, float]],
-    where: str,
-    labels: list[Any] | None,
-    symmetrise: str | None,
-) -> SynergyGraph:
-    """Return the graph of edges between names; without labels, players come as they appear."""
-    if labels is None:
-        names = list(dict.fromkeys(name for a, b, _ in edges for name in (a, b)))
-    else:
-        names = [str(label) for label in labels]
-    if not names:
-        raise InvalidInputError(f"{where}: has no players; expected lines `a b weight`")
-    place = {name: k for k, name in enumerate(names)}
-    for a, b, _ in edges:
-        for end in (a, b):
-            if end not in place:
-                raise InvalidInputError(
-                    f"{where}: an edge names {shown(end)}, who is not in labels"
-                )
-    ends = np.array([(place[a], place[b]) for a, b, _ in edges], np.int64).reshape(-1, 2)
-    weights = np.array([weight for _, _, weight in edges])
-    if symmetrise is not None:
-        return _symmetrised(ends, weights, names, symmetrise)
-    return SynergyGraph.from_edges(len(names), ends[:, 0], ends[:, 1], weights, names)
-
-
-def _symmetrised(
-    ends: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], names: list[str], symmetrise: str
-) -> SynergyGraph:
-    """Return the graph of directed edges; a direction that is not listed is 0."""
-    from scipy import sparse
-
-    n = len(names)
-    _, counts = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0, return_counts=True)
-    if (counts > 1).any():
-        raise InvalidInputError("a directed pair is listed twice; list it once")
-    kept = weights != 0
-    matrix = sparse.coo_array((weights[kept], (ends[kept, 0], ends[kept, 1])), shape=(n, n))
-    return SynergyGraph(matrix, names, symmetrise=symmetrise)
-
-
 # -- .graphml and networkx -------------------------------------------------------------------------
 
 
-def _read_graphml(stream: IO[bytes], where: str, symmetrise: str | None) -> SynergyGraph:
+def _read_graphml(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
     import networkx as nx
 
     content = stream.read()
@@ -485,37 +400,23 @@ def _write_graphml(graph: SynergyGraph) -> bytes:
     return buffer.getvalue()
 
 
-def graph_of_networkx(graph: nx.Graph, *, weight: str, symmetrise: str | None) -> SynergyGraph:
-    """Return the synergy graph of a networkx graph, its nodes as players in their order."""
-    if graph.is_multigraph():
-        raise InvalidInputError("a multigraph has several weights for a pair; give a simple graph")
-    names = [str(node) for node in graph]
-    if not names:
-        raise InvalidInputError("the graph is empty; there must be at least one player")
-    place = {node: k for k, node in enumerate(graph)}
-    ends, weights = [], []
-    for a, b, value in graph.edges(data=weight, default=1.0):
-        number = _number(str(value))
-        if number is None:
-            raise InvalidInputError(
-                f"the weight of {str(a)!r}–{str(b)!r} is {shown(value)}, not a number"
-            )
-        ends.append((place[a], place[b]))
-        weights.append(number)
-    pairs = np.array(ends, np.int64).reshape(-1, 2)
-    values = np.array(weights, np.float64)
-    if not graph.is_directed():
-        return SynergyGraph.from_edges(len(names), pairs[:, 0], pairs[:, 1], values, names)
-    from scipy import sparse
+def _read_xlsx(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Tell | None = None,
+) -> SynergyGraph:
+    from coalitions.files.spreadsheets import read_spreadsheet
 
-    # A directed pair that is missing is 0, so one arrow alone is not symmetric.
-    matrix = sparse.coo_array((values, (pairs[:, 0], pairs[:, 1])), shape=(len(names),) * 2)
-    return SynergyGraph(matrix, names, symmetrise=symmetrise)
+    with _named(where):
+        return read_spreadsheet(stream, where, symmetrise, missing, tell)
 
 
 READERS: dict[str, Reader] = {
     "csv": _read_table(","),
     "tsv": _read_table("\t"),
+    "xlsx": _read_xlsx,
     "npy": _read_npy,
     "npz": _read_npz,
     "json": _read_json,

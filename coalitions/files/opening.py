@@ -11,6 +11,9 @@ from typing import IO
 
 from coalitions.errors import InvalidInputError
 
+SPREADSHEETS = ("xls", "xlsb", "xlsm", "ods", "numbers")
+"""Files of spreadsheet programs that are not read; the program can save them as another."""
+
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -49,7 +52,9 @@ def open_input(
     with opened(path) as (where, stream):
         if kind not in known:
             ending = f"the format {kind!r} is unknown" if kind else "the file's name has no ending"
+            other = "; save the sheet as .xlsx or .csv" if kind in SPREADSHEETS else ""
             raise InvalidInputError(
                 f"{where}: {ending}; a graph is one of {', '.join('.' + name for name in known)}"
+                f"{other}"
             )
         yield where, stream, kind

@@ -25,6 +25,29 @@ def _encoding(start: bytes) -> str:
     return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
 
 
+def encodings(stream: IO[bytes], where: str) -> Iterator[tuple[str, str]]:
+    """Give the encodings to try on a table, and what to say if it is the one.
+
+    A spreadsheet saves "Unicode text" as UTF-16, and plain text in what Windows had before UTF-8.
+    """
+    start = stream.read(1 << 12)
+    stream.seek(0)
+    if start.startswith(b"PK\x03\x04"):
+        raise InvalidInputError(f"{where}: is an archive, perhaps a spreadsheet; name it .xlsx")
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        raise InvalidInputError(f"{where}: is a spreadsheet of old; save it as .xlsx or .csv")
+    marked = _encoding(start[:4])
+    if marked != "utf-8-sig":
+        yield marked, marked.upper()
+        return
+    nul = [start[parity::2].count(0) for parity in (0, 1)]
+    if start and max(nul) > len(start) / 4:
+        yield ("utf-16-be" if nul[0] > nul[1] else "utf-16-le"), "UTF-16"
+        return
+    yield marked, ""
+    yield "cp1252", "Windows text (cp1252, not UTF-8: look at the names)"
+
+
 @contextmanager
 def _decoding(where: str) -> Iterator[None]:
     try:

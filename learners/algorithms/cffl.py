@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 
-from coalitions.game import FloatMatrix
+from coalitions.errors import InvalidInputError
+from coalitions.game import FloatMatrix, FloatVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import fine_tune_pairs, gradient, train
 from learners.settings.options import option
-from solvers import solve
+from solvers import solve, solve_overlapping
+from solvers.overlap.columns import MOST_PLAYERS
 from solvers.solver import SOLVERS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from learners.rows.parameters import Layout
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
     from learners.task import Message
 
 Models = Mapping[int, "Tensor"]
@@ -77,10 +81,15 @@ class CFFL(Algorithm):
         Data of ``cos``: ``train`` as in the paper, or ``validation``. Clients that fit their
         training data pull the mean of two models apart, whoever they are: their gradients at it
         point to either model. Held-out data were not fitted.
+    overlap
+        How many coalitions a client may be in, the paper's future work; with 2 or more of them, of
+        up to 62 clients, `solvers.solve_overlapping` finds coalitions of which two clients share
+        at most one. A client's model is then the mean of its coalitions' models, weighted by its
+        synergy with each of them.
     """
 
     synergy: Literal["ica", "cos"] = option("ica", changes="relevance")
-    solver: str = option("auto", names="solvers", changes="solver")
+    solver: str = option("auto", names="solvers", needs={"overlap": 1}, changes="solver")
     time_limit: float | None = option(None, above=0, unset="no limit", changes="proof")
     ica_on: Literal["validation", "test"] = option(
         "validation", needs={"synergy": "ica"}, changes="relevance"
@@ -88,6 +97,7 @@ class CFFL(Algorithm):
     cos_on: Literal["train", "validation"] = option(
         "train", needs={"synergy": "cos"}, changes="relevance"
     )
+    overlap: int = option(1, least=1, changes="models")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,6 +114,13 @@ class CFFL(Algorithm):
         """Names of the tasks the method asks its clients for."""
         return ("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs")
 
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse overlapping coalitions of more clients than can be solved for."""
+        if self.overlap > 1 and config.clients > MOST_PLAYERS:
+            raise InvalidInputError(
+                f"overlap of cffl takes at most {MOST_PLAYERS} clients; there are {config.clients}"
+            )
+
     def start(self, federation: Federation) -> State:
         """Return the grand coalition with the first model."""
         return {"labels": [0] * len(federation.clients), "models": federation.initial_model[None]}
@@ -117,6 +134,11 @@ class CFFL(Algorithm):
         uploads = {c: reply["model"] for c, reply in replies.items()}
         present = list(uploads)
         synergies = self.synergies(federation, uploads)
+        relevance = np.zeros((len(labels), len(labels)))
+        relevance[np.ix_(present, present)] = synergies
+        federation.record(relevance=relevance)
+        if self.overlap > 1:
+            return self._overlapping(federation, state, uploads, synergies)
         solution = solve(
             SynergyGraph(synergies),
             self.solver,
@@ -134,10 +156,7 @@ class CFFL(Algorithm):
             else models[labels[block[0]]]
             for block in structure
         ]
-        relevance = np.zeros((len(labels), len(labels)))
-        relevance[np.ix_(present, present)] = synergies
         federation.record(
-            relevance=relevance,
             structure=structure,
             structure_value=solution.value,
             structure_optimal=solution.optimal,
@@ -145,6 +164,33 @@ class CFFL(Algorithm):
             solve_seconds=solution.seconds,
         )
         return {"labels": structure.labels.tolist(), "models": torch.stack(rows)}
+
+    def _overlapping(
+        self, federation: Federation, state: State, uploads: Models, synergies: FloatMatrix
+    ) -> State:
+        """Form coalitions that may overlap; everyone gets a mixture of its own."""
+        labels, models = state["labels"], state["models"]
+        clients = list(uploads)
+        solution = solve_overlapping(
+            SynergyGraph(synergies), self.overlap, time_limit=self.time_limit
+        )
+        means = [
+            self._mean(federation, [uploads[clients[place]] for place in coalition])
+            for coalition in solution.coalitions
+        ]
+        rows = [models[label] for label in labels]  # who is absent keeps its last model
+        for place, client in enumerate(clients):
+            weights = membership_weights(synergies[place], solution.coalitions, place)
+            mixed = sum(weight * means[number] for number, weight in weights.items())
+            rows[client] = mixed if weights else uploads[client]
+        federation.record(
+            memberships=[[clients[place] for place in block] for block in solution.coalitions],
+            structure_value=solution.value,
+            structure_optimal=solution.optimal,
+            structure_solver="solve_overlapping",
+            solve_seconds=solution.seconds,
+        )
+        return {"labels": list(range(len(labels))), "models": torch.stack(rows)}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the coalition's model for everyone."""
@@ -160,6 +206,29 @@ class CFFL(Algorithm):
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
         models = torch.stack(rows)
         return federation.combine(models, models.new_ones(len(models)))
+
+
+def membership_weights(
+    synergies: FloatVector, coalitions: Sequence[Sequence[int]], player: int
+) -> dict[int, float]:
+    """Return the weights of a player's coalitions, by number: in proportion to its synergies there.
+
+    A coalition from which it gains nothing has no say; if that is true of all, all have the same.
+
+    Examples
+    --------
+    >>> membership_weights(np.array([0.0, 3.0, 1.0]), [(0, 1), (0, 2), (1, 2)], 0)
+    {0: 0.75, 1: 0.25}
+    """
+    inside = {
+        number: max(0.0, float(synergies[list(coalition)].sum()))
+        for number, coalition in enumerate(coalitions)
+        if player in coalition
+    }
+    total = sum(inside.values())
+    if total == 0.0:
+        return dict.fromkeys(inside, 1.0 / len(inside)) if inside else {}
+    return {number: gain / total for number, gain in inside.items()}
 
 
 def accuracy_synergies(

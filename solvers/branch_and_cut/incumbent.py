@@ -43,6 +43,8 @@ class Incumbent:
         Source of randomness.
     expired
         Tells whether it is time to stop; it is asked where a search is long.
+    searched
+        Returns the labels that a local search on the whole graph ends with.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Incumbent:
         start: IntVector | None,
         seed: int,
         expired: Callable[[], bool] = lambda: False,
+        searched: Callable[[], IntVector] | None = None,
     ) -> None:
         self._exact = weights
         self.labels: IntVector = np.arange(len(weights))
@@ -59,6 +62,7 @@ class Incumbent:
             self.offer(start)
         self._seed = seed
         self.expired = expired
+        self._searched = searched if len(weights) > FEW_PLAYERS else None
         self._annealing: Iterator[Improvement] | None = None
         self._slices_left = SLICES
         self._worked = 0.0
@@ -81,6 +85,15 @@ class Incumbent:
     def descend(self) -> None:
         """Let players move, coalitions merge and split, until nothing gains."""
         self._improve(self.labels, 0)
+
+    def search_to_the_end(self) -> None:
+        """Give local search all the time until it ends by itself; it needs no turn after that.
+
+        With few players its turns beside the proof are enough.
+        """
+        if self._searched is not None:
+            self.offer(self._searched())
+            self._annealing, self._searched = iter(()), None
 
     def advance(self, slices: int, work: float, check: Callable[[], None]) -> None:
         """Let the local search that runs beside the proof go on.
@@ -125,7 +138,7 @@ class Incumbent:
         self._improve(merge[problem.groups], rounds)
 
     def _improve(self, labels: IntVector, rounds: int) -> None:
-        from solvers.local_search.dense import improve
+        from solvers.local_search.descent import improve
 
         found = improve(self._weights, numbered(labels), rounds, self._state, self.expired)
         self.offer(found[1])

@@ -33,6 +33,15 @@ SECONDS_PER_PAIR = 1.5e-7
 CPU time at n = 5000."""
 
 
+SHARE_OF_PREPARATION = 0.25
+"""Part of the time that this may take; where it takes more, nothing would come of it."""
+
+
+SHARE_OF_BOUND = 0.12
+"""Part of the time that a cheap bound may take where there is hardly time for the dual's: less than
+in `local-search`, which has nothing else to do."""
+
+
 class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
     """The limits ask the search to stop."""
 
@@ -78,11 +87,17 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.incumbent import Incumbent
 
         seconds, n = limits.seconds_left, graph.n_players
-        if n > FEW_GROUPS and seconds < SECONDS_PER_PAIR * n**2:
-            return _unproven(graph, limits, warm_start)
+        if n > FEW_GROUPS and SHARE_OF_PREPARATION * seconds < SECONDS_PER_PAIR * n**2:
+            found = _unproven(graph, limits, warm_start)
+            # A certificate that is made later may prove less than the cheap bound.
+            return replace(found, bound=graph.positive_weight) if self.certify else found
         task = _Task.of(graph, limits)
         incumbent = Incumbent(
-            task.untrimmed, warm_start, limits.seed, expired=lambda: limits.expired
+            task.untrimmed,
+            warm_start,
+            limits.seed,
+            expired=lambda: limits.expired,
+            searched=functools.partial(_searched, graph, limits, warm_start),
         )
         known = _is_known(task, incumbent, self.certify)
         if known and not self.certify:
@@ -90,7 +105,10 @@ class BranchAndCut(Solver):
             bound = task.scaled.bound(incumbent.value)
             answer, short_cuts = Answer(incumbent.labels, bound, stats), 1
         else:
+            cheap = math.inf if known else _search_first(graph, task, incumbent, limits)
             answer, short_cuts = _bounded(task, incumbent, limits, self.certify, known)
+            if not self.certify:  # a certificate proves the bound of the dual
+                answer = replace(answer, bound=min(answer.bound, cheap))
         if not short_cuts:
             return answer
         prove = functools.partial(_certified, graph, answer.labels, limits.seed, seconds)
@@ -108,6 +126,36 @@ def _unproven(graph: SynergyGraph, limits: Limits, warm_start: IntVector | None)
         stats={**found.stats, "model": "too large for the time limit"},
         prove=functools.partial(_certified, graph, found.labels, limits.seed, seconds),
     )
+
+
+def _searched(graph: SynergyGraph, limits: Limits, start: IntVector | None) -> IntVector:
+    from solvers.local_search.search import searched
+
+    return searched(graph, limits, start, bound=graph.positive_weight)[0]
+
+
+def _search_first(graph: SynergyGraph, task: _Task, incumbent: Incumbent, limits: Limits) -> float:
+    """Let local search come first where the dual would take long to say anything.
+
+    Returns a bound that is cheap, if time is short; else infinity.
+    """
+    if task.problem.n_groups <= FEW_GROUPS:
+        return math.inf
+    from solvers.branch_and_cut.dual.ascent import MOST_TRIANGLES
+    from solvers.branch_and_cut.forecast import Forecast
+    from solvers.branch_and_cut.tree import SMOOTH
+    from solvers.local_search.bounds import cycle_packing_bound
+
+    forecast = Forecast.of(
+        task.problem, smoothing=SMOOTH, most_rows=MOST_TRIANGLES, seed=limits.seed
+    )
+    if not forecast.search_first(limits.seconds_left):
+        return math.inf
+    bound = math.inf
+    if limits.deadline is not None:
+        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
+    incumbent.search_to_the_end()
+    return bound
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
 from solvers.branch_and_cut.dual.multipliers import Multipliers, Singles
 from solvers.branch_and_cut.dual.pegging import pegged
 from solvers.branch_and_cut.dual.tools import tools_for
+from solvers.branch_and_cut.forecast import is_hopeless
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
@@ -240,9 +241,10 @@ class TreeSearch:
             self._closed = max(self._closed, node.bound)
             self._open.pop()
             return
+        self._check()
         ascent = Ascent(node.problem, node.multipliers, node.mu, self._tools)
         ascent.run(1)
-        left, sharp = WARM_UP, SHARP * self._scale
+        left, looks, sharp = WARM_UP, 0, SHARP * self._scale
         while left > 0:
             began = clock()
             ascent.update_triangles(0.02, self._check)
@@ -256,6 +258,10 @@ class TreeSearch:
             if following is None:
                 return
             ascent = following
+            looks += 1
+            if is_hopeless(looks, self._open[-1].bound, self.incumbent.value):
+                self.incumbent.search_to_the_end()
+                self._check()
             if self.incumbent.value > before or left <= 0:
                 self._beside.follow_up()
             pace = (clock() - began) / steps

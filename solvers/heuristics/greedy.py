@@ -35,6 +35,11 @@ class Greedy(Solver):
 
     exact: ClassVar[bool] = False
 
+    @property
+    def takes_sizes(self) -> bool:
+        """Players move and change places towards the demands first, then towards value."""
+        return True
+
     def search(
         self,
         graph: SynergyGraph,
@@ -43,11 +48,38 @@ class Greedy(Solver):
         warm_start: IntVector | None = None,
         sizes: Sizes | None = None,
     ) -> Answer:
-        """Return the structure and the cycle-packing bound."""
+        """Return the structure and the cycle-packing bound; with sizes, see `sized_start`."""
         from solvers.local_search.bounds import cycle_packing_bound
 
+        if sizes is not None:
+            from solvers.local_search.sized_bound import sized_bound
+
+            labels = sized_start(graph, sizes, limits, warm_start)
+            return Answer(labels, sized_bound(graph, sizes, limits=limits))
         labels = united(graph, limits, warm_start)
         return Answer(labels, cycle_packing_bound(graph, limits=limits))
+
+
+def sized_start(
+    graph: SynergyGraph, sizes: Sizes, limits: Limits, start: IntVector | None = None
+) -> IntVector:
+    """Return a structure that meets demands, worth no less than `start` if that meets them.
+
+    Raises
+    ------
+    InfeasibleError
+        No structure meets the demands.
+    NoSolutionError
+        None was found.
+    """
+    from solvers.local_search.sized import improved, repaired
+    from solvers.local_search.slices import matrix_of, refuse_if_no_table
+
+    refuse_if_no_table(graph)
+    weights = matrix_of(graph)
+    if start is not None and sizes.met_by(start):
+        return improved(weights, sizes, start, rounds=0, expired=lambda: limits.expired)
+    return repaired(weights, sizes, start, expired=lambda: limits.expired)
 
 
 def united(graph: SynergyGraph, limits: Limits, start: IntVector | None = None) -> IntVector:

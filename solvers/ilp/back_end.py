@@ -101,7 +101,9 @@ class IlpSolver(Solver):
             return Answer(_given(labels, limits), bound, stats)
         if found.point is not None:
             decoded = program.decode(found.point)
-            if labels is None or _worth(graph, decoded) >= _worth(graph, labels):
+            if sizes is not None and not sizes.met_by(decoded):
+                stats["model"] = "the back-end's point meets the demands only by its tolerances"
+            elif labels is None or _worth(graph, decoded) >= _worth(graph, labels):
                 labels = decoded
         # A back-end that was stopped early may know less than the heuristic.
         bound = min(program.graph_bound(found.bound), bound)
@@ -145,16 +147,20 @@ def _known(
 ) -> _Known:
     """Return the better of the greedy structure and `warm_start`, and a bound.
 
-    Sizes leave the bound valid, but not the greedy structure.
+    With sizes there may be no such structure, or none that is easily found.
     """
-    from solvers.heuristics.greedy import united
+    from solvers.heuristics.greedy import sized_start, united
     from solvers.local_search.bounds import cycle_packing_bound
+    from solvers.local_search.sized_bound import sized_bound
 
-    labels: IntVector | None
     if sizes is not None:
-        met = warm_start is not None and sizes.met_by(warm_start)
-        labels = warm_start if met else None
-    elif warm_start is not None and limits.deadline is not None:
+        try:
+            found = sized_start(graph, sizes, limits.part(SHARE_TO_BUILD), warm_start)
+        except NoSolutionError:
+            found = None
+        return _Known(found, sized_bound(graph, sizes, limits=limits.part(SHARE_TO_BUILD)))
+    labels: IntVector
+    if warm_start is not None and limits.deadline is not None:
         labels = warm_start  # the front door began with greedy
     else:
         labels = united(graph, limits)

@@ -10,7 +10,6 @@ and a move costs one pass over row i.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from solvers.local_search.random_state import RandomState, below, shuffle, two_below, uniform
 
-CELLS_AT_ONCE = 20_000_000
-"""Cells of the matrix between two glances at the clock; a round looks at each about once."""
+FOR_EVER = 2**62
+"""More cells of a table than anybody looks at."""
 
 
 class Table(NamedTuple):
@@ -63,7 +62,7 @@ def tabulate(weights: FloatMatrix, labels: IntVector) -> Table:
         weights,
         np.empty(n, np.int64),
         np.zeros(n, np.int64),
-        np.zeros((n, n)),
+        np.empty((n, n)),
         np.arange(n),
         np.arange(n),
         np.zeros(1, np.int64),
@@ -186,16 +185,20 @@ def descend(table: Table, threshold: float, state: RandomState) -> None:
 
 
 @njit(cache=True)
-def relocate(table: Table, threshold: float, state: RandomState) -> None:
-    """Let players go to their best block, in random order, until none wants to."""
+def relocate(table: Table, threshold: float, state: RandomState, patience: int = FOR_EVER) -> bool:
+    """Let players go to their best block, in random order, until none wants to.
+
+    `patience` limits how many cells of the table are looked at. Tells whether all are content.
+    """
     n = len(table.slots)
     turn = np.arange(n)
-    waiting = n
-    while waiting > 0:
+    waiting, looked = n, 0
+    while waiting > 0 and looked < patience:
         shuffle(state, turn)
         for i in turn:
             a = table.slots[i]
             target, gain = -1, threshold
+            looked += table.used[0]
             for k in range(table.used[0]):
                 b = table.order[k]
                 change = table.gains[b, i] - table.gains[a, i]
@@ -205,10 +208,12 @@ def relocate(table: Table, threshold: float, state: RandomState) -> None:
                 target = table.order[table.used[0]]
             if target >= 0:
                 move(table, i, target)
+                looked += 2 * n
                 waiting = n
             waiting -= 1
             if waiting == 0:
                 break
+    return bool(waiting == 0)
 
 
 @njit(cache=True)
@@ -397,25 +402,3 @@ def go_back(table: Table, home: IntVector) -> None:
     for i in range(len(home)):
         if table.slots[i] != home[i]:
             move(table, i, home[i])
-
-
-def improve(
-    weights: FloatMatrix,
-    labels: IntVector,
-    rounds: int,
-    state: RandomState,
-    expired: Callable[[], bool] = lambda: False,
-) -> tuple[float, IntVector]:
-    """Return the best (value, labels) of an iterated local search from `labels`, in 0 … n−1.
-
-    Never worse than `labels`; with 0 rounds it only descends. `state` comes from `random_state`.
-    With many players `expired` is asked between rounds whether it is time to stop.
-    """
-    table = tabulate(weights, labels)
-    threshold = rounding_threshold(weights)
-    home = settle(table, threshold, state)
-    at_once = 1 + CELLS_AT_ONCE // len(labels) ** 2
-    while rounds > 0 and not expired():
-        wander(table, home, min(rounds, at_once), threshold, state)
-        rounds -= at_once
-    return float(table.best[0]), table.best_slots

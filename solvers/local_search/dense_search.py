@@ -10,13 +10,12 @@ from coalitions.game import FloatMatrix, IntVector
 from solvers.local_search.dense import (
     Table,
     anneal,
-    descend,
-    improve,
     iterate,
     reset,
     rounding_threshold,
     tabulate,
 )
+from solvers.local_search.descent import descend_in_time, improve, never
 from solvers.local_search.random_state import RandomState, random_state
 from solvers.local_search.slices import Improvement, synergies_between
 from solvers.preparation.components import numbered
@@ -39,6 +38,9 @@ POPULATION = 6
 PATIENCE = 50
 """Children in a row without a new best structure after which the search ends."""
 
+ENOUGH_TO_AGREE = 2
+"""Structures annealed after which a graph may be called easy."""
+
 HOT, WARM, COLD = 0.2, 0.17, 0.02
 """Temperatures at which a founder starts, a child starts, and both end, in units of the typical
 root of Σ_j w_ij². Above 0.2 a structure melts; below 0.02 nothing moves."""
@@ -48,13 +50,17 @@ PROPOSALS_PER_PLAYER = 40
 """Temperatures between first and last, and proposals at each of them."""
 
 
+CELLS_FOR_SCALE = 1_000_000
+"""Weights that are enough to tell their scale."""
+
+
 def search_matrix(
     weights: FloatMatrix,
     start: IntVector | None,
     *,
     seed: int,
     effort: float,
-    expired: Callable[[], bool] = lambda: False,
+    expired: Callable[[], bool] = never,
 ) -> Iterator[Improvement]:
     """Give ever better partitions of a graph with a full matrix."""
     if len(weights) <= FEW_PLAYERS:
@@ -91,33 +97,47 @@ def memetic(
     After [Lu2021]_: players that both parents have together become one node; an iterated local
     search on this small graph finds the best recombination, and annealing from a moderate
     temperature takes it on from there. A child takes the place of the worst structure it beats.
-    `expired` tells whether to hurry to the next structure it gives.
+    Where plain descents and the first structures annealed all have one value, the graph is easy,
+    and that is the end. `expired` tells whether to hurry to the next structure it gives.
     """
     n = len(weights)
     state, threshold = random_state(seed), rounding_threshold(weights)
     choose = np.random.default_rng(seed)
-    table = tabulate(weights, np.arange(n) if start is None else start)
-    descend(table, threshold, state)
+    alone = np.arange(n)
+    table = tabulate(weights, alone if start is None else start)
+    descend_in_time(table, threshold, state, expired)
     yield table.best[0], table.best_slots
+    seen = [float(table.value[0])]
+    if start is not None:
+        # Where a start misleads, a descent from players alone does not; it takes no time.
+        reset(table, alone)
+        descend_in_time(table, threshold, state, expired)
+        yield table.best[0], table.best_slots
+        seen.append(float(table.value[0]))
+        reset(table, table.best_slots)
     scale = _scale(weights)
     population: list[Improvement] = []
     best, failures = table.best[0], 0
     while len(population) < POPULATION or failures < PATIENCE * effort:
         if len(population) < POPULATION:
             if population or start is None:
-                reset(table, np.arange(n))
-            descend(table, threshold, state)
+                reset(table, alone)
+            descend_in_time(table, threshold, state, expired)
+            seen.append(float(table.value[0]))
             temperatures = scale * np.geomspace(HOT, COLD, FOUNDER_LEVELS)
         else:
             a, b = choose.choice(POPULATION, 2, replace=False)
             reset(table, _recombined(weights, population[a], population[b], state, expired))
             temperatures = scale * np.geomspace(WARM, COLD, CHILD_LEVELS)
         yield from _cool(table, temperatures, state)
-        descend(table, threshold, state)
+        descend_in_time(table, threshold, state, expired)
         value, labels = table.value[0], numbered(table.slots)
         yield value, labels
         if len(population) < POPULATION:
             population.append((value, labels))
+            seen.append(float(value))
+            if len(population) >= ENOUGH_TO_AGREE and _agree(seen):
+                break
         else:
             worst = min(range(POPULATION), key=lambda m: population[m][0])
             if value > population[worst][0] and all(value != known for known, _ in population):
@@ -125,6 +145,11 @@ def memetic(
             failures += 1
         if table.best[0] > best:
             best, failures = table.best[0], 0
+
+
+def _agree(values: list[float]) -> bool:
+    """Tell whether values are the same but for rounding."""
+    return max(values) - min(values) <= 1e-9 * max(map(abs, values))
 
 
 def _cool(table: Table, temperatures: np.ndarray, state: RandomState) -> Iterator[Improvement]:
@@ -163,8 +188,9 @@ def _scale(weights: FloatMatrix) -> float:
     """Return the root mean square over the players of Σ_j w_ij², the unit of temperature.
 
     Weights count up to the 99th percentile, so that a few prohibitive ones do not set the scale.
+    Of many players some are asked: sorting the weights of 5000 takes a second.
     """
-    size = np.abs(weights)
+    size = np.abs(weights[:: max(1, weights.size // CELLS_FOR_SCALE)])
     present = size[size > 0]
     if not len(present):
         return 1.0

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
+from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.solver import Limits, Progress, is_ctrl_c
@@ -31,6 +33,10 @@ REPORT_EVERY = 0.2
 """Seconds between two reports of progress."""
 
 
+CLOSING_PER_PAIR = 3e-8
+"""Seconds per n² that come after a search on a matrix: a last descent, and the price."""
+
+
 def fits_table(graph: SynergyGraph) -> bool:
     """Tell whether a graph is searched on a full matrix rather than on its edges."""
     n = graph.n_players
@@ -39,6 +45,15 @@ def fits_table(graph: SynergyGraph) -> bool:
     if n > DENSE_PLAYERS:
         return False
     return len(graph.edges.weight) >= DENSE_SHARE * n * (n - 1) / 2
+
+
+def refuse_if_no_table(graph: SynergyGraph) -> None:
+    """Raise if a graph has too many players for a full matrix, and say what to do."""
+    if graph.n_players > DENSE_PLAYERS:
+        raise InvalidInputError(
+            f"demands on coalitions are honoured for at most {DENSE_PLAYERS} players, but there are"
+            f" {graph.n_players}; leave out sizes, counts, weights and roles, or split the graph"
+        )
 
 
 def matrix_of(graph: SynergyGraph) -> FloatMatrix:
@@ -59,6 +74,13 @@ def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:
     between: FloatMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
     np.fill_diagonal(between, 0.0)
     return between
+
+
+def leaving_time_to_close(limits: Limits, n_players: int) -> Limits:
+    """Return limits that end a little earlier: what comes after a search takes time, too."""
+    if limits.deadline is None:
+        return limits
+    return replace(limits, deadline=limits.deadline - CLOSING_PER_PAIR * n_players**2)
 
 
 def run_slices(

@@ -234,4 +234,7 @@ def _rescaled(answer: Answer, factor: Fraction) -> Certificate | None:
     if certificate is None:
         return None
     parts = tuple(replace(part, unit=part.unit * factor) for part in certificate.parts)
-    return replace(certificate, parts=parts)
+    teams = certificate.teams
+    if teams is not None:
+        teams = replace(teams, unit=teams.unit * factor)
+    return replace(certificate, parts=parts, teams=teams)

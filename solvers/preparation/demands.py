@@ -18,9 +18,10 @@ import numpy as np
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.structure import numbering
 from solvers.preparation.components import components, numbered
 
-Pairs = Iterable[Sequence[int]]
+Pairs = Iterable[Sequence[int | str]]
 
 FORBIDDEN = -sys.float_info.max
 """The weight of a pair that must stay apart."""
@@ -119,8 +120,11 @@ def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
 
 def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:
     checked = []
+    number = numbering(graph.labels)
     for pair in pairs:
-        members = [int(player) for player in pair]
+        if isinstance(pair, str):
+            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
+        members = [number(player) for player in pair]
         if len(members) != 2 or members[0] == members[1]:
             raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
         for player in members:

@@ -22,18 +22,29 @@ from coalitions.errors import InvalidInputError
 from coalitions.files.text import load_json
 from coalitions.files.writing import write_json
 from coalitions.game import IntVector
+from solvers.proofs.reading import (
+    damaged,
+    entry,
+    fraction,
+    list_of,
+    pairs_of,
+    vector,
+    whole,
+    wholes,
+)
+from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.teams import TeamsProof
 
 FORMAT = "coalition-certificate"
 VERSION = 1
+TEAMS_VERSION = 2
+"""The version of a certificate that compares structures of demanded sizes."""
 
 LONGEST_CUT = 16
 """Most nodes in a cut: what is checked grows with the square of it."""
 
 MOST_BITS = 64
 """Most bits that a stage may add to the integer weights."""
-
-LARGEST_UNIT = 1 << 1200
-"""Numerator and denominator of a unit are below this: no grid of floats is coarser or finer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +127,17 @@ class Certificate:
         Proofs of the components of the positive edges. Nodes in no part are alone.
     must_link, cannot_link
         Pairs of players that the structures under comparison have together, or apart.
+    teams, demands
+        The proof for all players at once, by prices of coalitions, and what is demanded of every
+        coalition; then there are no parts.
     """
 
     n_players: int
     parts: tuple[Part, ...]
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
+    teams: TeamsProof | None = None
+    demands: TeamDemands | None = None
 
     def placed(self, nodes: Sequence[Sequence[int]], n_players: int) -> Certificate:
         """Return the certificate in a larger graph, with nodes[k] the players behind player k."""
@@ -140,14 +156,17 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as plain lists and numbers."""
-        return {
+        document: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.teams is None else TEAMS_VERSION,
             "players": self.n_players,
             "must_link": [list(pair) for pair in self.must_link],
             "cannot_link": [list(pair) for pair in self.cannot_link],
-            "parts": [_part_to_json(part) for part in self.parts],
         }
+        if self.teams is None:
+            return document | {"parts": [_part_to_json(part) for part in self.parts]}
+        demands = {} if self.demands is None else self.demands.to_json()
+        return document | {"demands": demands, "teams": self.teams.to_json()}
 
     @classmethod
     def from_json(cls, document: Any) -> Certificate:  # noqa: ANN401 (whatever a file holds)
@@ -160,17 +179,20 @@ class Certificate:
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidInputError(f"this is not a certificate: it has no format {FORMAT!r}")
-        if document.get("version") != VERSION:
+        version = document.get("version")
+        if type(version) is not int or version not in (VERSION, TEAMS_VERSION):
             raise InvalidInputError(
-                f"the certificate has version {reprlib.repr(document.get('version'))}; this program"
-                f" reads version {VERSION}"
+                f"the certificate has version {reprlib.repr(version)}; this program reads versions"
+                f" {VERSION} and {TEAMS_VERSION}"
             )
-        return cls(
-            _whole(_entry(document, "players"), "players"),
-            tuple(_part_from_json(part) for part in _list(document, "parts")),
-            _pairs(document, "must_link"),
-            _pairs(document, "cannot_link"),
-        )
+        n_players = whole(entry(document, "players"), "players")
+        links = pairs_of(document, "must_link"), pairs_of(document, "cannot_link")
+        if version == TEAMS_VERSION:
+            demands = TeamDemands.from_json(entry(document, "demands"), n_players)
+            teams = TeamsProof.from_json(entry(document, "teams"))
+            return cls(n_players, (), *links, teams=teams, demands=demands)
+        parts = tuple(_part_from_json(part) for part in list_of(document, "parts"))
+        return cls(n_players, parts, *links)
 
     def write(self, path: str | Path) -> None:
         """Write the certificate to a JSON file."""
@@ -230,95 +252,49 @@ def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
 
 
 def _part_from_json(document: Any) -> Part:  # noqa: ANN401
-    numerator, denominator = _wholes(_entry(document, "unit"), "unit", 2)
-    if not (abs(numerator) < LARGEST_UNIT and 0 < denominator < LARGEST_UNIT):
-        raise _damaged("'unit' is no fraction that a grid of floats can have")
-    triangles = _list(document, "triangles")
-    corners = list(itertools.chain.from_iterable(_wholes(row, "triangles", 3) for row in triangles))
+    triangles = list_of(document, "triangles")
+    corners = list(itertools.chain.from_iterable(wholes(row, "triangles", 3) for row in triangles))
     return Part(
-        nodes=tuple(_wholes(node, "nodes") for node in _list(document, "nodes")),
-        unit=Fraction(numerator, denominator),
-        value=_whole(_entry(document, "value"), "value"),
-        bound=_whole(_entry(document, "bound"), "bound"),
-        merges=_pairs(document, "merges"),
-        triangles=_vector(corners, "triangles").reshape(-1, 3),
-        cuts=_cuts(_list(document, "cuts")),
-        tree=tuple(_branch_from_json(branch) for branch in _list(document, "tree")),
+        nodes=tuple(wholes(node, "nodes") for node in list_of(document, "nodes")),
+        unit=fraction(entry(document, "unit"), "unit"),
+        value=whole(entry(document, "value"), "value"),
+        bound=whole(entry(document, "bound"), "bound"),
+        merges=pairs_of(document, "merges"),
+        triangles=vector(corners, "triangles").reshape(-1, 3),
+        cuts=_cuts(list_of(document, "cuts")),
+        tree=tuple(_branch_from_json(branch) for branch in list_of(document, "tree")),
     )
 
 
 def _branch_from_json(document: Any) -> Branch:  # noqa: ANN401
-    stages = tuple(_stage_from_json(stage) for stage in _list(document, "stages"))
+    stages = tuple(_stage_from_json(stage) for stage in list_of(document, "stages"))
     if "pair" not in document:
         return Branch(stages)
-    i, j = _wholes(document["pair"], "pair", 2)
+    i, j = wholes(document["pair"], "pair", 2)
     return Branch(
         stages,
         (i, j),
-        _whole(_entry(document, "together"), "together"),
-        _whole(_entry(document, "apart"), "apart"),
+        whole(entry(document, "together"), "together"),
+        whole(entry(document, "apart"), "apart"),
     )
 
 
 def _stage_from_json(document: Any) -> Stage:  # noqa: ANN401
     return Stage(
-        _whole(_entry(document, "bits"), "bits"),
-        _vector(_entry(document, "rows"), "rows"),
-        _vector(_entry(document, "values"), "values"),
+        whole(entry(document, "bits"), "bits"),
+        vector(entry(document, "rows"), "rows"),
+        vector(entry(document, "values"), "values"),
     )
-
-
-def _damaged(complaint: str) -> InvalidInputError:
-    return InvalidInputError(f"the certificate is damaged: {complaint}")
-
-
-def _entry(document: Any, name: str) -> Any:  # noqa: ANN401
-    if not isinstance(document, dict) or name not in document:
-        raise _damaged(f"where {name!r} should be is {reprlib.repr(document)}")
-    return document[name]
-
-
-def _list(document: Any, name: str) -> list[Any]:  # noqa: ANN401
-    entry = _entry(document, name)
-    if not isinstance(entry, list):
-        raise _damaged(f"{name!r} is {reprlib.repr(entry)}, not a list")
-    return entry
-
-
-def _whole(number: Any, name: str) -> int:  # noqa: ANN401
-    if type(number) is not int:
-        raise _damaged(f"{name!r} is {reprlib.repr(number)}, not a whole number")
-    return number
-
-
-def _wholes(numbers: Any, name: str, length: int | None = None) -> tuple[int, ...]:  # noqa: ANN401
-    if not isinstance(numbers, list) or not {int}.issuperset(map(type, numbers)):
-        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not a list of whole numbers")
-    if length is not None and len(numbers) != length:
-        raise _damaged(f"{name!r} holds {reprlib.repr(numbers)}, not {length} numbers")
-    return tuple(numbers)
-
-
-def _pairs(document: Any, name: str) -> tuple[tuple[int, int], ...]:  # noqa: ANN401
-    pairs = [_wholes(pair, name, 2) for pair in _list(document, name)]
-    return tuple((i, j) for i, j in pairs)
-
-
-def _vector(numbers: Any, name: str) -> IntVector:  # noqa: ANN401
-    whole = _wholes(numbers, name)
-    if any(abs(number) >= 1 << 62 for number in whole):
-        raise _damaged(f"{name!r} holds a number of more than 62 bits")
-    return np.array(whole, np.int64)
 
 
 def _cuts(rows: list[Any]) -> NDArray[np.int32]:
     """Return cuts of different lengths as a matrix, filled up with −1."""
-    lengths = [len(_wholes(row, "cuts")) for row in rows]
+    lengths = [len(wholes(row, "cuts")) for row in rows]
     if not all(2 <= length <= LONGEST_CUT for length in lengths):
-        raise _damaged(f"a cut has not 2 to {LONGEST_CUT} nodes")
-    nodes = _vector(list(itertools.chain.from_iterable(rows)), "cuts")
+        raise damaged(f"a cut has not 2 to {LONGEST_CUT} nodes")
+    nodes = vector(list(itertools.chain.from_iterable(rows)), "cuts")
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < 1 << 31:
-        raise _damaged("a cut names a node that is not there")
+        raise damaged("a cut names a node that is not there")
     matrix = np.full((len(rows), max(lengths, default=3)), -1, np.int32)
     matrix[np.arange(matrix.shape[1]) < np.array(lengths, np.int64)[:, None]] = nodes
     return matrix

@@ -8,7 +8,8 @@ weights become whole numbers in `_proof_weights`, and the tree is walked in `_pr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,8 +18,9 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
+from solvers.proofs._coalitions import Rules, check_teams
 from solvers.proofs._tree import check_part, refuse_unless
 from solvers.proofs._weights import (
     NodePairs,
@@ -29,8 +31,13 @@ from solvers.proofs._weights import (
     slack,
     trimmed,
 )
-from solvers.proofs.certificate import LARGEST_UNIT, Certificate, Part
+from solvers.proofs.certificate import Certificate, Part
 from solvers.proofs.demands import Links, Pairs
+from solvers.proofs.reading import LARGEST_UNIT
+from solvers.proofs.team_demands import Count, Roles, TeamDemands, Weights
+from solvers.proofs.teams import TeamsProof
+
+NamedPairs = Iterable[Sequence[int | str]]
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,11 @@ class Verification:
         Whether that proves the structure; None if the bound was not checked.
     positive_weight
         All that can be gained: the scale on which value and bound are compared.
+        Where sizes are demanded, what the structure loses is part of it.
     must_link, cannot_link
         The demands: pairs of players that all structures under comparison have together, or apart.
+    demands
+        Demands on every coalition and their number.
     """
 
     value: float
@@ -57,15 +67,22 @@ class Verification:
     positive_weight: float
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
+    demands: TeamDemands | None = None
 
 
 def verify(
     graph: SynergyGraph,
-    structure: CoalitionStructure,
+    structure: CoalitionStructure | Iterable[Iterable[int | str]],
     certificate: Certificate | None = None,
     *,
-    must_link: Pairs = (),
-    cannot_link: Pairs = (),
+    must_link: NamedPairs = (),
+    cannot_link: NamedPairs = (),
+    n_groups: Count | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    weights: Weights | None = None,
+    max_weight: float | None = None,
+    at_least_one_of: Roles = (),
 ) -> Verification:
     """Return the value of a structure and the bound that a certificate proves.
 
@@ -74,12 +91,14 @@ def verify(
     graph
         The graph, from which all weights are taken.
     structure
-        The structure that is claimed to be the best one found.
+        The structure that is claimed to be the best one found, or lists of players.
     certificate
         The proof; without it only partition, demands and value are checked.
     must_link, cannot_link
-        Pairs of players that must, or must not, be in one coalition. A proof for other demands is
-        refused: it speaks about other structures.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition. A
+        proof for other demands is refused: it speaks about other structures.
+    n_groups, min_size, max_size, weights, max_weight, at_least_one_of
+        Demands on every coalition and their number, as `solve` takes them.
 
     Raises
     ------
@@ -100,24 +119,46 @@ def verify(
 that keep ann and bob apart, which is not demanded
     """
     n, names = graph.n_players, graph.labels
-    demands = Links.of(n, must_link, cannot_link)
+    structure = graph.structure(structure)
+    demands = Links.of(n, _numbered(must_link, names), _numbered(cannot_link, names))
+    teams = TeamDemands.of(
+        names,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
     value, most = _value(graph, structure)
-    broken = demands.broken(structure.labels.tolist(), names)
+    broken = demands.broken(structure.labels.tolist(), names) or teams.broken(structure, names)
     if broken is not None:
         raise InvalidInputError(f"the structure is refused: {broken}")
     if certificate is None:
-        return Verification(value, None, None, most, demands.must, demands.cannot)
+        return Verification(value, None, None, most, demands.must, demands.cannot, teams)
     refuse_unless(
         certificate.n_players == n,
         f"it is for {_short(certificate.n_players)} players, the graph has {n}",
     )
-    _check_demands(certificate, demands, names)
-    bound, gained = _bound(graph, structure, certificate, demands)
+    _check_demands(certificate, demands, teams, names)
+    lost = 0.0
+    if certificate.teams is None:
+        bound, gained = _bound(graph, structure, certificate, demands)
+    else:
+        bound, gained, lost = _teams_bound(graph, structure, certificate.teams, demands, teams)
     # Not by two floats: beside players who must be together at −1e16, 3 and 4 are one number.
     gap = bound - exact_sum(_inside(graph, structure))
-    scale = min(most, float(gained))
+    scale = min(min(most, float(gained)) + lost, sys.float_info.max)
     optimal = gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(scale)
-    return Verification(value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot)
+    return Verification(
+        value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot, teams
+    )
+
+
+def _numbered(pairs: NamedPairs, names: Sequence[str]) -> Pairs:
+    """Return pairs of players as pairs of numbers; what is no pair is told by whoever checks it."""
+    number = numbering(names)
+    return [[number(player) for player in pair] for pair in pairs]
 
 
 def _value(graph: SynergyGraph, structure: CoalitionStructure) -> tuple[float, float]:
@@ -137,7 +178,9 @@ def _inside(graph: SynergyGraph, structure: CoalitionStructure) -> list[float]:
     return inside
 
 
-def _check_demands(certificate: Certificate, demands: Links, names: Sequence[str]) -> None:
+def _check_demands(
+    certificate: Certificate, demands: Links, teams: TeamDemands, names: Sequence[str]
+) -> None:
     """Refuse a certificate for other structures than those asked about.
 
     One for fewer demands would prove the bound, too. Equality is simpler, and says what was proven.
@@ -153,6 +196,10 @@ def _check_demands(certificate: Certificate, demands: Links, names: Sequence[str
         extra is None, f"it compares only structures that keep {extra}, which is not demanded"
     )
     refuse_unless(missing is None, f"it does not keep {missing}, which is demanded")
+    its_own = certificate.demands or TeamDemands.of(names)
+    extra, missing = its_own.unlike(teams, names), teams.unlike(its_own, names)
+    refuse_unless(extra is None, f"it compares only structures with {extra}, which is not demanded")
+    refuse_unless(missing is None, f"it does not ask for {missing}, which is demanded")
 
 
 def _bound(
@@ -186,6 +233,79 @@ def _bound(
     return bound, gains(pairs)
 
 
+def _teams_bound(
+    graph: SynergyGraph,
+    structure: CoalitionStructure,
+    proof: TeamsProof,
+    links: Links,
+    demands: TeamDemands,
+) -> tuple[Fraction, Fraction, float]:
+    """Return the bound that prices prove, what can be gained, and what the structure loses."""
+    nodes = [tuple(sorted(node)) for node in proof.nodes]
+    refuse_unless(
+        sorted(nodes) == sorted(links.members()),
+        "its nodes are not the players, those who must be together in one",
+    )
+    node_of = np.empty(graph.n_players, np.int64)
+    for number, node in enumerate(nodes):
+        node_of[list(node)] = number
+    apart = node_of[np.array(sorted(links.apart), np.int64).reshape(-1, 2)]
+    inside, pairs = between_nodes(graph, node_of, len(nodes), apart)
+    _check_unit(proof.unit, "the proof")
+    whole = rounded(pairs.weight, proof.unit)
+    may = ~pairs.forbidden
+    rules = _rules(demands, nodes, apart)
+    check_teams(proof, pairs.one[may], pairs.two[may], whole[may], rules)
+    # Exactly, pair by pair: a bound on roundings would count that of −1e16 for "never".
+    short = [
+        Fraction(weight) + Fraction(above) - proof.unit * int(k)
+        for weight, above, k in zip(
+            pairs.weight[may].tolist(), pairs.above[may].tolist(), whole[may].tolist(), strict=True
+        )
+    ]
+    bound = proof.unit * proof.bound + sum((off for off in short if off > 0), Fraction(0))
+    block = structure.labels[[node[0] for node in nodes]]
+    joined = pairs.weight[(block[pairs.one] == block[pairs.two]) & (pairs.weight < 0)]
+    lost = min(-sum(map(Fraction, joined.tolist()), Fraction(0)), Fraction(sys.float_info.max))
+    return inside + min(bound, gains(pairs)), gains(pairs), float(lost)
+
+
+def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector) -> Rules:
+    """Return the demands on coalitions of nodes, with a number of coalitions that follows."""
+    n = len(nodes)
+    players = np.array([len(node) for node in nodes], np.int64)
+    grid = math.lcm(*(load.denominator for load in (*demands.loads, demands.max_load)))
+    loads = [sum(int(demands.loads[i] * grid) for i in node) for node in nodes if demands.loads]
+    max_load = int(demands.max_load * grid) if loads else 0
+    if max(sum(loads), max_load) >= 1 << 62:
+        raise InvalidInputError("weights have too many digits to be added up exactly; round them")
+    holds = np.array([[not role.isdisjoint(node) for role in demands.roles] for node in nodes])
+    forbidden = np.zeros((n, n), np.bool_)
+    forbidden[apart[:, 0], apart[:, 1]] = forbidden[apart[:, 1], apart[:, 0]] = True
+    fewest = [demands.fewest, -(-demands.n_players // demands.max_size)]
+    if max_load:
+        fewest.append(-(-sum(loads) // max_load))
+    most = [demands.most, demands.n_players // demands.min_size, n, *holds.sum(axis=0).tolist()]
+    return Rules(
+        fewest=max(fewest),
+        most=min(most),
+        players=players,
+        min_size=demands.min_size,
+        max_size=demands.max_size,
+        loads=np.array(loads or [0] * n, np.int64),
+        max_load=max_load,
+        holds=holds.reshape(n, len(demands.roles)),
+        apart=forbidden,
+    )
+
+
+def _check_unit(unit: Fraction, whose: str) -> None:
+    refuse_unless(
+        unit > 0 and max(unit.numerator, unit.denominator) < LARGEST_UNIT,
+        f"the unit of {whose} is not positive, or none that floats can have",
+    )
+
+
 def _all_nodes(certificate: Certificate, demands: Links) -> tuple[list[tuple[int, ...]], IntVector]:
     """Return the nodes of all parts, then a node for everybody else; and the part of each."""
     nodes = [tuple(sorted(node)) for part in certificate.parts for node in part.nodes]
@@ -206,10 +326,7 @@ def _all_nodes(certificate: Certificate, demands: Links) -> tuple[list[tuple[int
 def _part_bound(part: Part, pairs: NodePairs, first: int, block: IntVector, name: str) -> Fraction:
     """Return the bound of one part, whose nodes are numbered from `first` on."""
     unit = part.unit
-    refuse_unless(
-        unit > 0 and max(unit.numerator, unit.denominator) < LARGEST_UNIT,
-        f"the unit of {name} is not positive, or none that floats can have",
-    )
+    _check_unit(unit, name)
     one, two = pairs.one - first, pairs.two - first
     whole = rounded(pairs.weight, unit)
     together = (block[one] == block[two]) & ~pairs.forbidden

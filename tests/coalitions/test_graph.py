@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions.errors import InputWarning
 from coalitions.graph import weight_sum
 from tests.strategies import label_vectors, synergy_graphs
 
@@ -73,7 +74,6 @@ def test_a_data_frame_gives_its_labels():
         ([[0, 1, 2], [1, 0, 2]], None, "must be square, but it is 2 × 3"),
         ([[0, np.nan], [np.nan, 0]], ["a", "b"], r"'a' and 'b' \(row 1, column 2\) is nan"),
         ([[0, np.inf], [np.inf, 0]], None, "every cell must be a finite number"),
-        ([[1, 0], [0, 0]], None, "the diagonal must be zero, but '0' has 1 with itself"),
         ([[0, 1], [1, 0]], ["a", "a"], "the label 'a' is used twice"),
         ([[0, 1], [1, 0]], ["a"], "1 labels for 2 players"),
         ([["x"]], None, "not numeric"),
@@ -93,7 +93,6 @@ def test_a_bad_matrix_is_refused_in_a_sentence(matrix, labels, sentence):
         (([0.5], [1], [1.0]), "edge 1 names player 0.5"),
         (([0, 1], [1, 0], [1.0, 1.0]), "the pair '0'–'1' is listed twice"),
         (([0], [1], [np.nan]), "every weight must be a finite number"),
-        (([1], [1], [1.0]), "diagonal must be zero"),
         (([0], [1, 2], [1.0]), "as many i as j as weights"),
     ],
 )
@@ -116,6 +115,63 @@ def test_the_mean_of_any_matrix_is_symmetric_to_the_last_bit(rng):
     large = np.array([[0, 1.5e308], [-1.5e308, 0]])
     assert SynergyGraph(large, symmetrise="mean").matrix[0, 1] == 0
     assert SynergyGraph(np.abs(large), symmetrise="mean").matrix[0, 1] == 1.5e308
+
+
+def test_a_thousand_matrices_of_decimals_are_made_symmetric():
+    rng = np.random.default_rng(16)
+    for trial in range(1000):
+        matrix = np.round(rng.normal(0, 30, (12, 12)), trial % 4)
+        if trial % 5 == 0:
+            matrix = rng.normal(size=(12, 12)) * 10.0 ** rng.integers(-300, 300, (12, 12))
+        np.fill_diagonal(matrix, 0)
+        for kind in (np.asarray, sparse.csr_array) if trial % 10 == 0 else (np.asarray,):
+            for how in ("mean", "min", "max"):
+                made = SynergyGraph(kind(matrix), symmetrise=how).matrix
+                assert (made == made.T).all()
+        mean = SynergyGraph(matrix, symmetrise="mean").matrix
+        np.testing.assert_allclose(mean, matrix / 2 + matrix.T / 2, rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
+def test_what_rounding_leaves_is_not_called_asymmetric(kind):
+    below = np.nextafter(0.3, 0)
+    graph = SynergyGraph(kind(np.array([[0, 0.1 + 0.2], [below, 0]])))
+    assert graph.matrix[0, 1] == graph.matrix[1, 0]
+    assert graph.matrix[0, 1] == pytest.approx(0.3, rel=1e-15)
+    with pytest.raises(InvalidInputError, match=r"'0'–'1' is 0\.3 but '1'–'0' is 0\.3000000001;"):
+        SynergyGraph(kind(np.array([[0, 0.3], [0.3000000001, 0]])))
+
+
+def test_a_correlation_matrix_is_taken_as_it_is(rng):
+    correlation = np.corrcoef(rng.normal(size=(30, 50)))
+    assert (correlation != correlation.T).any()  # NumPy divides twice
+    with pytest.warns(InputWarning, match="the diagonal is ignored: '0' has 1 with itself"):
+        graph = SynergyGraph(correlation)
+    np.testing.assert_allclose(graph.matrix + np.eye(30), correlation, rtol=1e-14)
+    with pytest.warns(InputWarning, match="diagonal is ignored"):
+        graph = SynergyGraph.from_edges(2, [0, 0], [0, 1], [5.0, 1.0])
+    assert graph.matrix.tolist() == [[0, 1], [1, 0]]
+
+
+def test_what_is_not_known_is_refused_or_filled_in():
+    nan = np.nan
+    matrix = [[nan, 1, nan], [1, nan, 2], [nan, nan, nan]]
+    with pytest.raises(InvalidInputError, match=r"'0' and '2' .* is nan; .* missing=0\.0"):
+        SynergyGraph(matrix)
+    graph = SynergyGraph(matrix, missing=-0.5)
+    assert graph.matrix.tolist() == [[0, 1, -0.5], [1, 0, 2], [-0.5, 2, 0]]
+    with pytest.raises(InvalidInputError, match="missing is nan; it must be a finite number"):
+        SynergyGraph(matrix, missing=nan)
+
+
+def test_complex_numbers_are_refused_not_halved(tmp_path):
+    matrix = np.array([[0, 1 + 2j], [1 + 2j, 0]])
+    np.save(tmp_path / "c.npy", matrix)
+    with pytest.raises(InvalidInputError, match="not numeric: of type complex128"):
+        SynergyGraph.read(tmp_path / "c.npy")
+    for odd in (matrix, matrix.tolist(), matrix.astype(object), pd.DataFrame(matrix)):
+        with pytest.raises(InvalidInputError, match="not numeric"):
+            SynergyGraph(odd)
 
 
 def test_labels_may_come_from_a_generator():

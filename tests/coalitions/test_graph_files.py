@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions import InvalidInputError, SynergyGraph
+from coalitions.errors import InputWarning
 from tests.strategies import synergy_graphs
 
 FORMATS = ["csv", "tsv", "npy", "npz", "json", "graphml", "edges"]
@@ -43,16 +44,20 @@ def test_what_is_written_is_read_back(folder, ending, graph, edges):
         ("ragged.csv", "0,1\n1,0,2\n", "must be square, but line 2 has 3 numbers"),
         ("word.csv", "0,1,2\n1,0,x\n2,3,0", "line 2, column 3: 'x' is not a number"),
         ("word.csv", ",a,b\na,0,x\nb,1,0", "line 2, column 3: 'x' is not a number"),
-        ("gap.csv", "0,1\n,0\n", "line 2, column 1: '' is not a number"),
+        ("gap.csv", "0,,1\n,0,2\n1,2,0", r"of '0' and '1' \(line 1, column 2 is blank\); fill in"),
         ("order.csv", ",a,b\nb,0,1\na,1,0", "line 2 is named 'b', but column 2 is 'a'"),
-        ("header.csv", "a,b\n0,1\n1,0", "in the header and in the first column, or in neither"),
+        ("header.csv", "a,b\n0,1\n1,0\n2,3", "the header names 1 players and there are 3 rows"),
         ("twice.csv", ",a,a\na,0,1\na,1,0", "the label 'a' is used twice"),
-        ("nan.csv", ",a,b\na,0,nan\nb,nan,0", r"'a' and 'b' \(row 1, column 2\) is nan"),
+        ("nan.csv", ",a,b\na,0,nan\nb,nan,0", "nothing is known of 'a' and 'b' .* missing=0"),
         ("skew.csv", ",a,b\na,0,1\nb,2,0", "not symmetric: 'a'–'b' is 1 but 'b'–'a' is 2"),
         ("what.xyz", "1", "the format 'xyz' is unknown; a graph is one of .csv"),
         ("nothing", "1", "the file's name has no ending"),
         ("short.edges", "a b 1\nc d\n", "line 2: expected `a b weight`"),
-        ("twice.edges", "a b 1\nb a 1\n", "the pair 'a'–'b' is listed twice"),
+        ("twice.edges", "a b 1\na b 1\n", "the pair 'a'–'b' is listed twice"),
+        ("both.edges", "a b 1\nb a 2\n", "'a'–'b' is 1 and, the other way round, 2; choose sym"),
+        ("comma.edges", "ann,bob,3\nbob,cleo,-1\n", r"has commas .* name the file \.csv"),
+        ("comma.edges", "ann, bob, 3\n", r"line 1: 'ann, bob, 3' has commas"),
+        ("semicolon.edges", "ann;bob;3\n", "has commas or semicolons where `a b weight` has"),
         ("broken.json", '{"matrix": [', "line 1, column 13: not valid JSON"),
         ("other.json", "[1]", 'expected an object with "matrix" or "edges"'),
         ("edge.json", '{"edges": [["a", "b"]]}', r"edge 1 must be \[player, player, weight\]"),
@@ -123,7 +128,10 @@ def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(tmp_path):
     path.write_bytes(",a,b\na,0,1\nb,1,0\n".encode("utf-8-sig"))
     assert SynergyGraph.read(path).labels == ("a", "b")
     path.write_bytes(",ä,b\nä,0,1\nb,1,0\n".encode("latin-1"))
-    with pytest.raises(InvalidInputError, match="save it as UTF-8"):
+    with pytest.warns(InputWarning, match=r"excel\.csv: read as Windows text \(cp1252, not UTF-8"):
+        assert SynergyGraph.read(path).labels == ("ä", "b")
+    path.write_bytes(b",\x81,b\n\x81,0,1\nb,1,0\n")  # no character of cp1252
+    with pytest.raises(InvalidInputError, match=r"is not UTF-8 text \(0x81\); save it as UTF-8"):
         SynergyGraph.read(path)
 
 

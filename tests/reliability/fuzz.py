@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from coalitions import SynergyGraph
-from coalitions.errors import CoalitionError
+from coalitions.errors import CoalitionError, InputWarning
 
 SECONDS = 5.0
 """CPU time that one input may take."""
@@ -341,6 +341,8 @@ def tried(reader: Reader, inputs: Iterator[bytes] | list[bytes], report: Report)
                 sound = len(str(error)) < 1000 and "\n" not in str(error)
                 outcome = "refused" if sound else "FAILED"
                 detail = "" if sound else f"{about}: not one short sentence: {str(error)[:200]!r}"
+            except InputWarning:  # it was read, and something is to be said
+                outcome, detail = "read", ""
             except TooSlow:
                 outcome, detail = "FAILED", f"{about}: no end"
             except Exception as error:

@@ -237,9 +237,15 @@ def test_a_file_whose_demands_were_dropped_does_not_fit_its_proof(solved):
         ("must_link", 3, '"must_link" must be a list of pairs of names'),
         ("cannot_link", [["dan"]], '"cannot_link" must be a list of pairs of names'),
         ("cannot_link", [["dan", "zoe"]], "there is no player 'zoe'"),
-        ("max_size", 2, "has a coalition of 4 players"),
+        ("max_size", 2, "has 4 players, but 1 to 2 must be"),
         ("max_size", "2", '"max_size" must be a whole number'),
-        ("n_groups", 1, '"n_groups" says 1'),
+        ("n_groups", 1, "coalitions, but 1 must be"),
+        ("n_groups", [1, 2, 3], "the least and the largest"),
+        ("weights", [1, 2], '"weights" must be an object of names and numbers'),
+        ("weights", {"zoe": 1}, "there is no player 'zoe'"),
+        ("max_weight", 3, "belong together"),
+        ("at_least_one_of", ["ann"], '"at_least_one_of" must be a list of lists of names'),
+        ("at_least_one_of", [["zoe"]], "there is no player 'zoe'"),
     ],
 )
 def test_damaged_demands_in_a_file_get_a_sentence(solved, key, entry, sentence):

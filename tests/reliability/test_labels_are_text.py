@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from cli.app import app, main
-from cli.report.structure_plot import draw_solution
 from cli.terminal.text import visible
 from coalitions import SynergyGraph
 from solvers import solve
+from solvers.drawing.saving import draw_solution
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.report.test_report import ALL_DRAWN, write_run
 
@@ -156,7 +156,7 @@ def test_a_picture_is_drawn_whatever_the_labels_are(tmp_path):
 
 def test_dollars_in_a_picture_are_not_a_formula(tmp_path):
     """`a$b$c` as a formula is `abc` in italics; as text it is wider than `abc` written plainly."""
-    from cli.report.pictures import plain_style
+    from coalitions.drawing.pictures import plain_style
 
     @plain_style()
     def width(text):

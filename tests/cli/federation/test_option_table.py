@@ -76,6 +76,7 @@ OPTIONS = {
     ("apfl", "alpha"): 0.9,
     ("cffl", "solver"): "greedy",
     ("cffl", "time_limit"): 1e-9,
+    ("cffl", "overlap"): 2,
     ("ditto", "lam"): 3.0,
     ("ditto", "personal_epochs"): 2,
     ("fedacs", "p"): 0.9,
@@ -118,6 +119,7 @@ OPTIONS = {
 
 WITH = {
     ("cffl", "time_limit"): ({"clients": 8}, {"synergy": "cos", "solver": "highs"}),
+    ("cffl", "overlap"): ({"clients": 6, "rounds": 2, "partition": "ring:2"}, {"synergy": "cos"}),
     ("domain", "separate_poisoned"): ({"poison": ("noise:1",), "partition": "iid"}, {}),
     ("fedfomo", "epsilon"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 0.0}),
     ("fedfomo", "epsilon_decay"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 1.0}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,19 +58,21 @@ def test_people_get_a_table_and_a_verdict():
         ("empty.csv", "", [], "is empty"),
         ("wide.csv", "0,1,2\n1,0,2\n", [], "must be square"),
         ("skew.csv", ",a,b\na,0,1\nb,2,0\n", [], "not symmetric: 'a'–'b' is 1 but 'b'–'a' is 2"),
-        ("nan.csv", "0,nan\nnan,0\n", [], "(row 1, column 2) is nan"),
+        ("nan.csv", "0,nan\nnan,0\n", [], "say what it is worth: --missing 0"),
         ("inf.csv", "0,inf\ninf,0\n", [], "(row 1, column 2) is inf"),
         ("twice.csv", ",a,a\na,0,1\na,1,0\n", [], "the label 'a' is used twice"),
         ("word.csv", "0,1\none,0\n", [], "line 2, column 1: 'one' is not a number"),
         ("what.xyz", "0", [], "the format 'xyz' is unknown"),
+        ("old.ods", "0", [], "save the sheet as .xlsx or .csv"),
         ("ok.csv", "0,1\n1,0\n", ["--solver", "hihgs"], "did you mean 'highs'? there are: "),
-        ("ok.csv", "0,1\n1,0\n", ["--time-limit", "-1"], "time_limit is -1.0"),
+        ("ok.csv", "0,1\n1,0\n", ["--time-limit", "-1"], "--time-limit is -1"),
         ("ok.csv", "0,1\n1,0\n", ["--time-limit", "soon"], "'soon' is not a valid float"),
         ("ok.csv", "0,1\n1,0\n", ["--must-link", "0"], "--must-link takes two names"),
         ("ok.csv", "0,1\n1,0\n", ["--must-link", "0,7"], "there is no player '7'"),
         ("ok.csv", "0,1\n1,0\n", ["--sovler", "highs"], "No such option"),
         ("ok.csv", "0,1\n1,0\n", ["--plugin", "no.such"], "plugin 'no.such' cannot be imported"),
-        ("ok.csv", "0,1\n1,0\n", ["--output", "no/such/dir.json"], "cannot be written"),
+        ("ok.csv", "0,1\n1,0\n", ["--output", "no/such/dir.json"], "there is no folder no/such"),
+        ("ok.csv", "0,1\n1,0\n", ["--output", "."], "--output: . is a folder; give the name"),
         ("ok.csv", "0,1\n1,0\n", ["--certificate", "no/such/dir.json"], "cannot be written"),
         (
             "ok.csv",
@@ -103,7 +106,7 @@ def test_an_asymmetric_matrix_is_accepted_on_request(tmp_path):
 def test_infeasible_demands_are_exit_code_1():
     result = coalitions("solve", EXAMPLE, "--n-groups", "16")
     assert result.returncode == 1
-    assert "n_groups is 16" in result.stderr
+    assert "--n-groups is 16" in result.stderr
 
 
 def test_standard_input_output_file_and_links(tmp_path):
@@ -162,3 +165,62 @@ def test_verbose_says_who_solved_it_and_what_was_counted():
     assert "rows " in result.stderr.splitlines()[-1]
     assert '"optimal": true' in result.stdout
     assert coalitions("solve", EXAMPLE, "--solver", "highs", "--quiet").stderr == ""
+
+
+def test_what_was_understood_of_a_spreadsheet_is_one_line_on_stderr(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_bytes(";Änne;Bob\r\nÄnne;;31,7\r\nBob;31,7;\r\n".encode("cp1252"))
+    result = coalitions("solve", path, "--solver", "greedy", "--json")
+    assert json.loads(result.stdout)["value"] == 31.7
+    assert result.stderr == (
+        f"{path}: read as 2 players, Windows text (cp1252, not UTF-8: look at the names),"
+        " semicolons, decimal commas, a blank diagonal\n"
+    )
+    assert coalitions("solve", path, "--solver", "greedy", "--quiet").stderr == ""
+    path.write_text("a;b;x\n", encoding="utf-8")
+    assert coalitions("solve", path).returncode == 2
+
+
+def test_the_diagonal_of_a_correlation_matrix_is_ignored_and_said_once(tmp_path):
+    path = tmp_path / "correlation.csv"
+    path.write_text(",a,b\na,1,0.5\nb,0.5,1\n")
+    result = coalitions("solve", path, "--solver", "greedy", "--json")
+    assert json.loads(result.stdout)["value"] == 0.5
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("coalitions: the diagonal is ignored: 'a' has 1 with itself")
+    assert coalitions("solve", path, "--solver", "greedy", "--quiet").stderr == ""
+
+
+def test_a_name_that_cannot_be_written_is_told_before_the_search(tmp_path):
+    for option in ("--output", "--plot", "--certificate"):
+        result = coalitions("solve", tmp_path / "none.csv", option, "no/such/x.png", cwd=tmp_path)
+        assert result.returncode == 2
+        assert f"{option}: no/such/x.png cannot be written: there is no folder" in result.stderr
+
+
+def test_the_result_is_printed_though_writing_fails_after_the_search():
+    result = coalitions("solve", EXAMPLE, "--solver", "greedy", "--json", "--output", "/dev/full")
+    assert result.returncode == 1
+    assert json.loads(result.stdout)["players"] == 15
+    assert "/dev/full cannot be written: the disk is full" in result.stderr
+
+
+def test_a_table_is_not_wrapped_in_a_pipe(tmp_path):
+    names = [f"a very long name of player number {k}" for k in range(6)]
+    rows = [",".join([name, *("0" if a == b else "1.5" for b in range(6))])
+            for a, name in enumerate(names)]  # fmt: skip
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join([",".join(["", *names]), *rows]))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    result = coalitions("solve", path, "--solver", "greedy", env=environment)
+    assert ", ".join(names) in result.stdout
+    assert "22.5" in result.stdout
+
+
+def test_a_name_with_a_comma_is_put_in_quotes(tmp_path):
+    path = tmp_path / "staff.csv"
+    path.write_text(',"Smith, Ann",Bob\n"Smith, Ann",0,2\nBob,2,0\n')
+    result = coalitions(
+        "solve", path, "--solver", "greedy", "--json", "--cannot-link", '"Smith, Ann",Bob'
+    )
+    assert json.loads(result.stdout)["coalitions"] == [["Smith, Ann"], ["Bob"]]

@@ -263,3 +263,68 @@ def test_structures_are_judged_by_the_true_domains():
     assert not are_separated(mixed, [3])
     assert are_separated(pure, [4])
     assert among(pure, [0, 2, 3]) == CoalitionStructure([[0], [1, 2]])
+
+
+def test_overlapping_coalitions_give_every_client_its_own_mixture(monkeypatch):
+    matrix = np.array([[0, 3, 1, -1], [3, 0, -4, -1], [1, -4, 0, -1], [-1, -1, -1, 0]]) / 10
+    monkeypatch.setattr(cffl.CFFL, "synergies", lambda *_: matrix)
+    federation, heard = listened(monkeypatch, clients=4, rounds=2, options={"overlap": 2})
+    for done in federation.rounds():
+        w = {c: reply["model"] for c, reply in heard.of("train")[-1][1].items()}
+        assert done.records["memberships"] == [[0, 1], [0, 2]]
+        assert done.records["structure_value"] == pytest.approx(0.4)
+        assert done.records["structure_optimal"]
+        models = [done.state["models"][label] for label in done.state["labels"]]
+        one, two = (w[0] + w[1]) / 2, (w[0] + w[2]) / 2
+        # Client 0 has three times as much from the first coalition as from the second.
+        expected = [0.75 * one + 0.25 * two, one, two, w[3]]
+        for model, right in zip(models, expected, strict=True):
+            torch.testing.assert_close(model, right)
+
+
+def test_with_overlap_absent_clients_keep_their_model():
+    federation = tiny.federation(
+        "cffl", clients=6, rounds=5, participation=0.5, options={"synergy": "cos", "overlap": 2}
+    )
+    models = dict.fromkeys(range(6), federation.initial_model)
+    for done in federation.rounds():
+        present = set(done.metrics["participants"])
+        now = {c: done.state["models"][done.state["labels"][c]] for c in range(6)}
+        assert all(torch.equal(now[c], models[c]) for c in set(range(6)) - present)
+        members = [c for block in done.records["memberships"] for c in block]
+        assert set(members) <= present
+        assert all(members.count(c) <= 2 for c in present)
+        models = now
+
+
+def test_membership_weights_are_shares_of_the_synergy():
+    row = np.array([0.0, 2.0, -3.0, 1.0])
+    assert cffl.membership_weights(row, [(0, 1), (0, 2), (1, 2)], 0) == {0: 1.0, 1: 0.0}
+    assert cffl.membership_weights(row, [(0, 2), (0, 2, 3)], 0) == {0: 0.5, 1: 0.5}
+    assert cffl.membership_weights(row, [(1, 2)], 0) == {}
+
+
+def test_overlap_learns_the_digits_in_overlapping_coalitions():
+    from learners import run
+
+    result = run(
+        {
+            "algorithm": "cffl",
+            "dataset": "digits",
+            "partition": "ring:2",
+            "clients": 5,
+            "rounds": 3,
+            "options": {"overlap": 2, "synergy": "cos"},
+        }
+    )
+    assert result.mean_test_accuracy > 0.6
+
+
+def test_overlap_that_cannot_be_is_refused_before_training():
+    from learners import run
+
+    settings = {"algorithm": "cffl", "clients": 63, "options": {"overlap": 2}}
+    with pytest.raises(InvalidInputError, match="at most 62 clients; there are 63"):
+        run(settings)
+    with pytest.raises(InvalidInputError, match="solver"):
+        build_algorithm("cffl", {"overlap": 2, "solver": "cbc"})

@@ -21,6 +21,7 @@ from solvers.heuristics.local_search import LocalSearch
 from solvers.local_search import dense as _dense
 from solvers.local_search import sparse as _sparse
 from solvers.local_search.dense_search import search_matrix
+from solvers.local_search.descent import improve
 from solvers.local_search.random_state import below, random_state, uniform
 from solvers.local_search.slices import fits_table, run_slices
 from solvers.local_search.sparse_search import search_edges
@@ -249,8 +250,19 @@ def test_best_known_value_of_random_graphs_of_forty_players(shared_instances):
 
 def test_above_150_players_annealing_beats_a_descent(rng):
     graph = random_graph(rng, 160)
-    descent = _dense.improve(graph.matrix.copy(), np.arange(160), 0, random_state(0))[0]
+    descent = improve(graph.matrix.copy(), np.arange(160), 0, random_state(0))[0]
     assert solve(graph, "local-search", effort=0.1).value > 1.03 * descent
+
+
+def test_a_search_whose_structures_agree_ends_soon(rng):
+    group = rng.integers(0, 10, 200)
+    upper = np.triu(np.where(group[:, None] == group, 1.0, -1.0) + rng.normal(0, 1, (200, 200)), 1)
+    graph = SynergyGraph(upper + upper.T)
+    solution = solve(graph, "local-search")
+    assert solution.value >= graph.value(CoalitionStructure.from_labels(group)) - 1e-9
+    assert solution.stats["slices"] < 1000, "it was 8000: fifty children of one structure"
+    hard = solve(random_graph(rng, 160), "local-search", effort=0.1)
+    assert hard.stats["slices"] > 1000
 
 
 @pytest.mark.parametrize("n", [120, 250])

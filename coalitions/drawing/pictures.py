@@ -18,4 +18,5 @@ def plain_style() -> Iterator[None]:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["text.parse_math"] = False
+        matplotlib.rcParams["svg.hashsalt"] = "coalition-kit"  # else ids in an .svg are random
         yield

@@ -1,0 +1,160 @@
+"""`coalitions explain`: why a player is where it is, and which pairs are fragile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.games._game_file import read_graph
+from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
+from cli.terminal.output import (
+    Format,
+    Json,
+    Missing,
+    Symmetrise,
+    players_by_name,
+    print_json,
+    stdout,
+)
+from cli.terminal.text import figure, visible
+from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from solvers.opinions.explanation import Explanation
+    from solvers.opinions.fragility import FragilePair
+
+LISTED = 10
+"""Fragile pairs that are listed where no player is named, unless told otherwise."""
+
+
+def explain_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
+        ),
+    ],
+    solution: Annotated[
+        Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
+    ],
+    player: Annotated[
+        str | None, typer.Argument(help="Whom to explain; without it, all fragile pairs are asked.")
+    ] = None,
+    fragile: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many of the most fragile pairs to list; 0 asks for none, which is quicker."
+            f" Default: the first of a player's, {LISTED} of all.",
+            min=0,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for fragile pairs; later ones get bounds.")
+    ] = 5.0,
+    symmetrise: Symmetrise = None,
+    missing: Missing = None,
+    file_format: Format = None,
+    json_output: Json = False,
+) -> None:
+    """Say why a player is where it is: what it gives and gets, and the best other place for it.
+
+    Fragile pairs are those whose synergy need change least before another structure is better.
+
+    Example: coalitions explain examples/data/three_domains.csv solution.json mnist-1
+    """
+    from solvers import explain
+    from solvers import fragile as fragile_pairs
+
+    if not time_limit > 0:
+        raise InvalidInputError(f"--time-limit is {time_limit}; it must be a positive number")
+    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    recorded = read_document(solution)
+    structure = structure_of(recorded, graph, solution)
+    demands: dict[str, Any] = {
+        **links_of(recorded, graph, solution),
+        **sizes_of(recorded, graph, solution),
+    }
+    if player is None:
+        most = LISTED if fragile is None else fragile
+        pairs = fragile_pairs(graph, structure, time_limit=time_limit, **demands)[:most]
+        document: dict[str, Any] = {}
+        why = None
+    else:
+        (number,) = players_by_name([player], graph.labels, "PLAYER")
+        most = 1 if fragile is None else fragile
+        why = explain(
+            graph,
+            structure,
+            number,
+            fragile_pairs=most > 0,
+            time_limit=time_limit,
+            **demands,
+        )
+        pairs = why.fragile[:most]
+        document = _document(why, graph.labels)
+    document["fragile"] = [_pair(pair, graph.labels) for pair in pairs]
+    if json_output:
+        print_json(document)
+        return
+    if why is not None:
+        stdout().print(visible(why.text), soft_wrap=True)
+    if fragile or why is None:
+        _print_pairs(pairs, graph.labels)
+
+
+def _document(why: Explanation, labels: Sequence[str]) -> dict[str, Any]:
+    place = why.best_alternative
+    return {
+        "player": labels[why.player],
+        "coalition": [labels[player] for player in why.coalition],
+        "inside": why.inside,
+        "share": why.share,
+        "partners": {labels[player]: synergy for player, synergy in why.partners},
+        "best_alternative": None if place is None else [labels[player] for player in place],
+        "loss": _finite(why.loss),
+        "text": why.text,
+    }
+
+
+def _pair(pair: FragilePair, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "pair": [labels[player] for player in pair.pair],
+        "together": pair.together,
+        "synergy": pair.synergy,
+        "margin": _finite(pair.margin),
+        "at_most": _finite(pair.at_most),
+        "exact": pair.exact,
+    }
+
+
+def _finite(number: float) -> float | None:
+    """Return a number as JSON has it: nothing for one without end."""
+    return None if math.isinf(number) else number
+
+
+def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
+    from rich.table import Table
+
+    table = Table("pair", "are", "synergy", "may change by", "", box=None, pad_edge=False)
+    table.columns[2].justify = table.columns[3].justify = "right"
+    for pair in pairs:
+        names = " and ".join(labels[player] for player in pair.pair)
+        margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
+        doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
+        table.add_row(
+            visible(names),
+            "together" if pair.together else "apart",
+            figure(pair.synergy),
+            margin,
+            "" if pair.exact else f"for sure; {doubt}",
+        )
+    stdout().print(table)
+
+
+COMMANDS = {"explain": explain_command}

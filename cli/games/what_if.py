@@ -1,0 +1,138 @@
+"""`coalitions what-if`: what it costs to have players together, or apart."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cli.games._demands import pairs_of
+from cli.games._game_file import read_graph
+from cli.games._team_flags import (
+    AtLeastOneOf,
+    MaxSize,
+    MaxWeight,
+    MinSize,
+    NGroups,
+    Weights,
+    team_demands,
+)
+from cli.terminal.output import (
+    Format,
+    Json,
+    Missing,
+    Plugin,
+    Symmetrise,
+    players_by_name,
+    print_json,
+    stdout,
+)
+from cli.terminal.text import figure, visible
+from coalitions.errors import InvalidInputError
+
+
+def what_if_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
+            " --format."
+        ),
+    ],
+    together: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="The wish: players in one coalition; may be repeated."),
+    ] = None,
+    apart: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="The wish: players all apart; may be repeated."),
+    ] = None,
+    must_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that are together in any case."),
+    ] = None,
+    cannot_link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Players that are apart in any case."),
+    ] = None,
+    n_groups: NGroups = None,
+    min_size: MinSize = None,
+    max_size: MaxSize = None,
+    weights: Weights = None,
+    max_weight: MaxWeight = None,
+    at_least_one_of: AtLeastOneOf = None,
+    solver: Annotated[str, typer.Option(help="Method, as for `coalitions solve`.")] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of wall time for both searches.")
+    ] = None,
+    symmetrise: Symmetrise = None,
+    missing: Missing = None,
+    file_format: Format = None,
+    json_output: Json = False,
+    plugin: Plugin = None,
+) -> None:
+    """Say what a wish costs: the best structure with it, beside the best without.
+
+    Example: coalitions what-if examples/data/three_domains.csv --together mnist-1,svhn-1
+    """
+    from solvers import what_if
+
+    if not together and not apart:
+        raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
+    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    labels = graph.labels
+    sizes = team_demands(
+        labels,
+        n_groups=n_groups,
+        min_size=min_size,
+        max_size=max_size,
+        weights=weights,
+        max_weight=max_weight,
+        at_least_one_of=at_least_one_of,
+    )
+    wish = what_if(
+        graph,
+        solver,
+        together=_groups(together, labels, "--together"),
+        apart=_groups(apart, labels, "--apart"),
+        time_limit=time_limit,
+        must_link=pairs_of(must_link, labels, "--must-link"),
+        cannot_link=pairs_of(cannot_link, labels, "--cannot-link"),
+        **sizes,
+    )
+    document: dict[str, Any] = {
+        "cost": wish.cost,
+        "value": wish.solution.value,
+        "base_value": wish.base.value,
+        "coalitions": _named(wish.solution.structure, labels),
+        "base_coalitions": _named(wish.base.structure, labels),
+        "optimal": wish.optimal,
+        "cost_range": list(wish.cost_range),
+    }
+    if json_output:
+        print_json(document)
+        return
+    least, most = wish.cost_range
+    costs = "nothing" if wish.cost == 0 else figure(wish.cost)
+    between = f"not proven: it is between {figure(least)} and {figure(most)}"
+    proven = "proven" if wish.optimal else between
+    console = stdout()
+    console.print(f"the wish costs {costs} ({proven})", soft_wrap=True)
+    for title, solution in (("without it", wish.base), ("with it", wish.solution)):
+        blocks = " | ".join(", ".join(block) for block in _named(solution.structure, labels))
+        console.print(f"{title}, {figure(solution.value)}: {visible(blocks)}", soft_wrap=True)
+
+
+def _groups(groups: list[str] | None, labels: tuple[str, ...], option: str) -> list[list[int]]:
+    """Return the players of each comma-separated group of names."""
+    return [
+        players_by_name([name.strip() for name in group.split(",")], labels, option)
+        for group in groups or ()
+    ]
+
+
+def _named(structure: Any, labels: tuple[str, ...]) -> list[list[str]]:  # noqa: ANN401 (lazy import)
+    return [[labels[player] for player in block] for block in structure]
+
+
+COMMANDS = {"what-if": what_if_command}

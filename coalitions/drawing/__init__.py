@@ -1,0 +1,1 @@
+"""What pictures share: colours, plain style, pages that need nothing but themselves."""

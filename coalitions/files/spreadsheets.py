@@ -1,0 +1,173 @@
+"""Excel's .xlsx files, read with openpyxl: values only, sizes checked, no formula evaluated."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from coalitions.errors import InvalidInputError, MissingDependencyError
+from coalitions.extras import install_command
+from coalitions.files.arrays import FREELY_UNPACKED, MOST_UNPACKING
+from coalitions.files.cells import Cell, is_blank
+from coalitions.files.tables import Row, Understood, graph_of_rows
+from coalitions.graph import SynergyGraph
+
+MOST_EMPTY = 10_000
+"""Empty lines in a row that are gone through; a file may number its lines as it likes."""
+
+
+def read_spreadsheet(
+    stream: IO[bytes],
+    where: str,
+    symmetrise: str | None,
+    missing: float | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> SynergyGraph:
+    """Return the graph in the first sheet that is not empty."""
+    _check_archive(stream, where)
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingDependencyError(
+            f"{where}: .xlsx needs openpyxl, which is not installed:"
+            f" {install_command('openpyxl')} (or save the sheet as .csv)"
+        ) from None
+    with _damage(where):
+        book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        sheets = [sheet for sheet in book.worksheets if hasattr(sheet, "iter_rows")]
+        sheet = next((sheet for sheet in sheets if _begins(sheet, where)), None)
+        if sheet is None:
+            raise InvalidInputError(f"{where}: has no sheet with anything in it")
+        understood = Understood()
+        if len(sheets) > 1:
+            understood.notes.append(f"sheet {sheet.title!r}, one of {len(sheets)}")
+        try:
+            return graph_of_rows(
+                lambda: _rows(sheet, where),
+                where,
+                understood,
+                symmetrise=symmetrise,
+                missing=missing,
+                tell=tell,
+            )
+        except InvalidInputError:
+            stream.seek(0)
+            formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False)
+            _refuse_unsaved(_rows(formulas[sheet.title], where), _rows(sheet, where), where)
+            raise
+
+
+def _check_archive(stream: IO[bytes], where: str) -> None:
+    """Refuse what is no archive, would unpack to far more than it is, or declares entities."""
+    if stream.read(8).startswith(b"\xd0\xcf\x11\xe0"):
+        raise InvalidInputError(
+            f"{where}: is an old Excel file, or one with a password; save it as .xlsx or .csv"
+        )
+    packed = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    with _damage(where):
+        archive = zipfile.ZipFile(stream)
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if (
+            unpacked > max(FREELY_UNPACKED, MOST_UNPACKING * packed)
+            or unpacked > 16 * FREELY_UNPACKED
+        ):
+            raise InvalidInputError(
+                f"{where}: would unpack from {packed:,} to {unpacked:,} bytes; save it as .csv"
+            )
+        for member in members:
+            if member.filename.endswith((".xml", ".rels")):
+                with archive.open(member) as part:
+                    _refuse_document_type(part, where)
+    stream.seek(0)
+
+
+def _refuse_document_type(part: IO[bytes], where: str) -> None:
+    """Refuse XML with a document type, by whose entities a small file fills any memory."""
+    from xml.parsers import expat
+
+    begun = False
+
+    def refuse(*_: object) -> None:
+        raise InvalidInputError(f"{where}: declares an XML document type, which Excel does not")
+
+    def begin(*_: object) -> None:
+        nonlocal begun
+        begun = True  # a document type can only stand before
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = begin
+    while not begun:
+        chunk = part.read(1 << 12)
+        parser.Parse(chunk, not chunk)
+        if not chunk:
+            return
+
+
+@contextmanager
+def _damage(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (InvalidInputError, MemoryError):
+        raise
+    except Exception as error:  # openpyxl checks little: what is missing or misspelt, it trips on
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise InvalidInputError(f"{where}: is no .xlsx file, or a damaged one ({reason})") from None
+
+
+def _rows(sheet: Any, where: str) -> Iterator[Row]:  # noqa: ANN401 (a worksheet of openpyxl)
+    sheet.reset_dimensions()  # what a file says of its size is not believed
+    empty = 0
+    for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells = [_cell(value) for value in row]
+        while cells and cells[-1] == "":
+            cells.pop()
+        empty = 0 if cells else empty + 1
+        if empty > MOST_EMPTY:
+            raise InvalidInputError(
+                f"{where}: has more than {MOST_EMPTY} empty lines between others; save the table"
+                " alone"
+            )
+        yield line, cells
+
+
+def _cell(value: object) -> Cell:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return str(value)
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return f"{value.date()} (a date)"
+    return str(value)
+
+
+def _begins(sheet: Any, where: str) -> bool:  # noqa: ANN401 (a worksheet of openpyxl)
+    """Tell whether a sheet has anything in its first rows."""
+    return any(
+        not is_blank(cell) for _, row in itertools.islice(_rows(sheet, where), 200) for cell in row
+    )
+
+
+def _refuse_unsaved(formulas: Iterator[Row], values: Iterator[Row], where: str) -> None:
+    """Say so if a formula's value was not saved: nobody evaluates it here."""
+    for (line, written), (_, saved) in zip(formulas, values, strict=False):
+        for column, cell in enumerate(written):
+            computed = isinstance(cell, str) and cell.startswith("=")
+            if computed and (column >= len(saved) or is_blank(saved[column])):
+                raise InvalidInputError(
+                    f"{where}: line {line}, column {column + 1} is a formula whose value is not in"
+                    " the file, and formulas are not evaluated; open it in a spreadsheet program"
+                    " and save it again"
+                ) from None

@@ -1,0 +1,1 @@
+"""Coalitions of limited sizes and counts: columns, prices and branching."""

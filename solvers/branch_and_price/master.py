@@ -1,0 +1,265 @@
+r"""Master: the linear program over the coalitions known so far.
+
+.. math:: \max \sum_C v(C)\, x_C \quad\text{subject to}\quad
+   \sum_{C \ni i} x_C = 1 \;\forall i, \quad
+   \text{fewest} \le \sum_C x_C \le \text{most}, \quad
+   \sum_{C : |C \cap T| \ge 2} x_C \le 1 \;\forall T, \quad x \ge 0.
+
+It is solved in floats by the primal simplex method, which goes on from a basis when columns
+come in, and from the basis of its parent in a new case: columns that are not allowed there cost so
+much that they leave. Nothing rests on its precision. It proposes prices; what they prove is for
+`solvers.branch_and_price.pricing` to find out, in whole numbers. So the right-hand sides may be off
+by a millionth, each by another, which keeps the method from standing still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coalitions.game import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntMatrix, IntVector
+from solvers.branch_and_price.problem import Problem
+
+PIVOTS_AT_ONCE = 100
+"""After so many exchanges the inverse is computed anew."""
+
+TOLERANCE = 1e-9
+"""A column enters if it brings more than this; the largest weight is 1."""
+
+SHIFT = 1e-6
+"""By about so much right-hand sides are off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """A solution of the linear program.
+
+    Attributes
+    ----------
+    value
+        In units of prices.
+    nodes, count, triples
+        Prices, in the same units.
+    columns, levels
+        Numbers of the columns in use, and how much of each.
+    missing
+        How much of the rows could not be had.
+    basis
+        To go on from.
+    """
+
+    value: float
+    nodes: FloatVector
+    count: float
+    triples: FloatVector
+    columns: IntVector
+    levels: FloatVector
+    missing: float
+    basis: IntVector
+
+
+class Master:
+    """Columns, rows and the simplex method.
+
+    Attributes
+    ----------
+    members
+        Nodes of each column [c, n].
+    worth
+        Values of the columns, in whole weights [c].
+    triples
+        Triples of nodes that have a row [t, 3].
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        n, sizes = problem.n, problem.sizes
+        self.problem = problem
+        self.members: BoolMatrix = np.zeros((0, n), np.bool_)
+        self.worth: IntVector = np.zeros(0, np.int64)
+        self.triples: IntMatrix = np.zeros((0, 3), np.int64)
+        self._known: dict[bytes, int] = {}
+        self._unit = float(max(1, np.abs(problem.units).max()))
+        # Limits on the number of coalitions that follow from their sizes are no rows.
+        players = int(sizes.players.sum())
+        senses, limits = [0] * n, [1.0] * n
+        self._counts = []
+        for sense, limit, implied in (
+            (1, sizes.most, sizes.most * sizes.min_size >= players or sizes.most >= n),
+            (-1, sizes.fewest, sizes.fewest * sizes.max_size <= players),
+        ):
+            if not implied:
+                self._counts.append(len(senses))
+                senses.append(sense)
+                limits.append(float(limit))
+        self._n_fixed = len(senses)
+        self._senses = np.array(senses, np.int64)
+        self._limits = np.array(limits)
+        shift = np.random.default_rng(0).uniform(0.5 * SHIFT, SHIFT, n)
+        self._shifted = self._limits.copy()
+        self._shifted[:n] += shift
+        self._shifted[n:] += shift.sum() * self._senses[n:]
+        self._starts: IntVector = np.zeros(1, np.int64)
+        self._rows: IntVector = np.zeros(0, np.int64)
+        self._kept = self._pinned = np.zeros(0, np.int64), np.zeros((0, 0)), 0
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def add(self, columns: BoolMatrix) -> int:
+        """Take in coalitions that are not known yet; return how many."""
+        new: list[int] = []
+        for place, key in enumerate(np.packbits(columns, axis=1)):
+            if self._known.setdefault(key.tobytes(), len(self) + len(new)) == len(self) + len(new):
+                new.append(place)
+        if new:
+            columns = columns[new]
+            self.members = np.concatenate((self.members, columns))
+            self.worth = np.concatenate((self.worth, self.problem.worth(columns)))
+            starts, rows = self._entries(columns)
+            self._starts = np.concatenate((self._starts, self._starts[-1] + starts[1:]))
+            self._rows = np.concatenate((self._rows, rows))
+        return len(new)
+
+    def add_triples(self, triples: IntMatrix) -> None:
+        """Take in rows."""
+        self.triples = np.concatenate((self.triples, triples))
+        more = len(triples)
+        shift = np.random.default_rng(len(self.triples)).uniform(0.5 * SHIFT, SHIFT, more)
+        self._senses = np.concatenate((self._senses, np.ones(more, np.int64)))
+        self._limits = np.concatenate((self._limits, np.ones(more)))
+        self._shifted = np.concatenate((self._shifted, 1.0 + shift))
+        self._starts, self._rows = self._entries(self.members)
+
+    def drop_triples(self, basis: IntVector) -> tuple[IntVector, IntVector]:
+        """Leave out rows that do not matter in a basis; return the rest of it, and which are left.
+
+        Whatever holds prices or a basis with the old rows must be told.
+        """
+        rows = self._n_fixed + np.arange(len(self.triples))
+        left = np.flatnonzero(~np.isin(-2 - 2 * rows, basis))
+        number = np.full(len(self._senses), -1, np.int64)
+        stay = np.concatenate((np.arange(self._n_fixed), rows[left]))
+        number[stay] = np.arange(len(stay))
+        unit = basis < 0
+        row = np.where(unit, (-1 - basis) // 2, 0)
+        kept = ~unit | (number[row] >= 0)
+        basis = np.where(unit, -1 - 2 * number[row] - (-1 - basis) % 2, basis)[kept]
+        self.triples = self.triples[left]
+        self._senses, self._limits = self._senses[stay], self._limits[stay]
+        self._shifted = self._shifted[stay]
+        self._starts, self._rows = self._entries(self.members)
+        return basis, left
+
+    def start(self) -> IntVector:
+        """Return the basis that has nothing."""
+        return -1 - 2 * np.arange(len(self._senses)) - (self._senses > 0)
+
+    def pinned(self, basis: IntVector) -> IntVector:
+        """Keep the inverse of a basis that several solutions will start from; return the basis."""
+        basis = self._completed(basis)
+        self._pinned = basis, self._inverse(basis), 0
+        return basis
+
+    def solve(
+        self, active: BoolVector, basis: IntVector, dear: float, most: int | None = None
+    ) -> Relaxed:
+        """Solve with some of the columns, from a basis; what is not there costs `dear`.
+
+        The basis may hold other columns, and may lack the rows that were added last. After `most`
+        exchanges it is enough.
+        """
+        from solvers.branch_and_price._simplex import SHORT, pivots
+
+        costs = np.ldexp(self.worth, self.problem.bits) / self._unit
+        costs[~active] = -dear
+        allowed = np.flatnonzero(active)
+        basis = self._completed(basis)
+        m = len(basis)
+        short, direction = np.zeros(SHORT, np.int64), np.zeros(m)
+        while True:
+            # The inverse of the last solution serves again, if it has not grown too old.
+            known, inverse, age = self._kept
+            if age > PIVOTS_AT_ONCE or not np.array_equal(known, basis):
+                known, inverse, age = self._pinned
+                pinned = np.array_equal(known, basis)
+                inverse, age = inverse.copy() if pinned else self._inverse(basis), 0
+            levels, duals = self._solution(basis, inverse, costs, dear)
+            done = pivots(
+                self._starts,
+                self._rows,
+                costs,
+                allowed,
+                self._senses,
+                basis,
+                inverse,
+                levels,
+                duals,
+                short,
+                direction,
+                TOLERANCE,
+                PIVOTS_AT_ONCE if most is None else most,
+            )
+            self._kept = basis.copy(), inverse, age + done
+            if done < PIVOTS_AT_ONCE or (most is not None and done >= most):
+                break
+        exact = self._limits @ inverse
+        n = self.problem.n
+        chosen = basis >= 0
+        columns = basis[chosen]
+        missing = np.maximum(exact[(basis < 0) & (basis % 2 == 1)], 0.0).sum()
+        missing += np.maximum(exact[chosen][~active[columns]], 0.0).sum()
+        prices = duals * self._unit
+        return Relaxed(
+            value=float(prices @ self._limits),
+            nodes=prices[:n],
+            count=float(prices[self._counts].sum()),
+            triples=np.maximum(prices[self._n_fixed :], 0.0),
+            columns=columns,
+            levels=exact[chosen],
+            missing=float(missing),
+            basis=basis,
+        )
+
+    def _entries(self, columns: BoolMatrix) -> tuple[IntVector, IntVector]:
+        """Return the rows of columns, one after the other, and where each column starts."""
+        ones = np.ones((len(columns), len(self._counts)), np.bool_)
+        held = columns[:, self.triples].sum(axis=2) >= 2
+        column, row = np.nonzero(np.concatenate((columns, ones, held), axis=1))
+        starts = np.searchsorted(column, np.arange(len(columns) + 1))
+        return starts.astype(np.int64), row
+
+    def _completed(self, basis: IntVector) -> IntVector:
+        """Return a basis that has the new rows, too, and is feasible."""
+        m = len(self._senses)
+        if len(basis) == m:
+            return basis.copy()
+        rows = np.arange(len(basis), m)
+        slack = np.concatenate((basis, -2 - 2 * rows))
+        levels = self._shifted @ self._inverse(slack)
+        short = levels[len(basis) :] < 0.0
+        return np.concatenate((basis, np.where(short, -1 - 2 * rows, -2 - 2 * rows)))
+
+    def _inverse(self, basis: IntVector) -> FloatMatrix:
+        """Return the inverse of a basis, transposed."""
+        m = len(basis)
+        matrix = np.zeros((m, m))
+        for place, c in enumerate(basis.tolist()):
+            if c >= 0:
+                matrix[place, self._rows[self._starts[c] : self._starts[c + 1]]] = 1.0
+            else:
+                row = (-1 - c) // 2
+                sense = self._senses[row]
+                # What is missing under an upper limit is what is too much.
+                missing = c % 2 == 1
+                matrix[place, row] = (-1.0 if sense > 0 else 1.0) if missing else sense
+        return np.ascontiguousarray(np.linalg.inv(matrix))
+
+    def _solution(
+        self, basis: IntVector, inverse: FloatMatrix, costs: FloatVector, dear: float
+    ) -> tuple[FloatVector, FloatVector]:
+        """Return the levels of the columns of a basis and the prices of the rows."""
+        chosen = basis >= 0
+        earned = np.where(basis % 2, -dear, 0.0)
+        earned[chosen] = costs[basis[chosen]]
+        return np.maximum(self._shifted @ inverse, 0.0), inverse @ earned

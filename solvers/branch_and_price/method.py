@@ -1,0 +1,139 @@
+"""branch-and-price: coalitions of limited sizes and counts, exact; a valid bound at any time."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from coalitions.compiling.clock import clock
+from coalitions.errors import InfeasibleError, NoSolutionError
+from coalitions.game import IntVector
+from coalitions.graph import SynergyGraph
+from solvers.optimality import OPTIMALITY_TOLERANCE
+from solvers.preparation.scaling import ScaledWeights, integer_weights
+from solvers.sizes import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, is_ctrl_c
+
+if TYPE_CHECKING:
+    from solvers.branch_and_price.problem import Problem
+
+REPORT_EVERY = 0.5
+"""Seconds between two reports of progress."""
+
+
+class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
+    """The limits ask the search to stop."""
+
+
+@SOLVERS.register("branch-and-price")
+@dataclass(frozen=True)
+class BranchAndPrice(Solver):
+    r"""Exact structures of coalitions with limited sizes, by columns and prices.
+
+    With a variable for each allowed coalition C, the best structure solves
+
+    .. math:: \max \sum_C v(C)\, x_C \quad\text{subject to}\quad
+       \sum_{C \ni i} x_C = 1 \;\forall i, \quad
+       \text{fewest} \le \sum_C x_C \le \text{most}
+
+    in zeros and ones. Its linear relaxation is far tighter than one on pairs, and coalitions are
+    only looked for as prices ask for them [Barnhart1998]_. Branches have two nodes together or
+    apart [Ryan1981]_. Weights are scaled to integers, and every bound is proven in integers by
+    prices that pay for all coalitions; see `solvers.branch_and_price.record`.
+    """
+
+    certifies_sizes: ClassVar[bool] = True
+
+    @property
+    def takes_sizes(self) -> bool:
+        """It is made for them."""
+        return True
+
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Return the best structure and a bound."""
+        from coalitions.one_thread import one_blas_thread
+        from solvers.branch_and_price.problem import Problem
+
+        n = graph.n_players
+        if sizes is None:
+            sizes = Sizes(np.ones(n, np.int64), 1, n, 1, n)
+        i, j, weight = graph.edges
+        scaled = integer_weights(weight)
+        weights = np.zeros((n, n), np.int64)
+        weights[i, j] = weights[j, i] = scaled.integers
+        problem = Problem.of(weights, sizes)
+        with one_blas_thread():
+            return _searched(problem, scaled, limits, warm_start)
+
+
+def _searched(
+    problem: Problem, scaled: ScaledWeights, limits: Limits, warm_start: IntVector | None
+) -> Answer:
+    from solvers.branch_and_price.incumbent import Incumbent
+    from solvers.branch_and_price.proof import certificate_of
+    from solvers.branch_and_price.tree import TreeSearch
+
+    last_report = started = clock()
+    incumbent = Incumbent(problem, seed=limits.seed, expired=lambda: limits.expired)
+
+    @functools.cache
+    def allowed(value: int) -> int:
+        if incumbent.labels is None:
+            return value
+        tolerance = _tolerance(problem, scaled, incumbent.labels)
+        return value + max(tolerance, int(limits.gap * abs(value)))
+
+    def check() -> None:
+        nonlocal last_report
+        if limits.expired:
+            raise TimeIsUp
+        now = clock()
+        if limits.report is None or now - last_report < REPORT_EVERY or incumbent.labels is None:
+            return
+        last_report = now
+        value = float(scaled.unit * incumbent.value)
+        limits.report(Progress(value, scaled.bound(tree.bound), now - started))
+
+    tree = TreeSearch(problem, incumbent, allowed=allowed, check=check)
+    try:
+        incumbent.begin(warm_start)
+        tree.run()
+    except TimeIsUp:
+        pass
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_ctrl_c(error):
+            raise
+        limits.interrupted.set()
+    if incumbent.labels is None:
+        if tree.bound <= incumbent.value:
+            raise InfeasibleError("no structure meets the demands")
+        raise NoSolutionError(
+            "no structure that meets the demands was found in time, nor a proof that there is none"
+        )
+    return Answer(
+        labels=incumbent.labels,
+        bound=scaled.bound(tree.bound),
+        stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
+        prove=lambda: certificate_of(tree.record(), problem.n, scaled.unit),
+    )
+
+
+def _tolerance(problem: Problem, scaled: ScaledWeights, labels: IntVector) -> int:
+    """Return by how much bound and value may differ in a proof, in whole weights."""
+    gains = int(np.maximum(problem.weights, 0).sum()) // 2
+    together = labels[:, None] == labels
+    losses = -int(np.minimum(problem.weights, 0)[together].sum()) // 2
+    stake = scaled.unit * (gains + losses)
+    units = Fraction(0.9 * OPTIMALITY_TOLERANCE) * stake - Fraction(scaled.slack)
+    return max(0, int(units / scaled.unit))

@@ -1,0 +1,80 @@
+r"""Record: what a search by branch-and-price leaves behind, so that its bound can be checked.
+
+All numbers are whole. Weights are those of `integer_weights`, and prices count in units that are
+:math:`2^{-\text{bits}}` of them. The root of the tree is ``tree[0]``; a fork splits its case:
+structures that have a pair of nodes together, and those that have it apart. A leaf proves its case.
+
+A leaf has a price :math:`\pi_i` for each node, a price :math:`\mu` for each coalition, and prices
+:math:`\sigma_T \ge 0` for some triples of nodes, with
+
+.. math:: 2^{\text{bits}}\, v(C) \le
+   \sum_{i \in C} \pi_i + \mu + \sum_{T : |C \cap T| \ge 2} \sigma_T
+
+for every coalition C that is allowed there: it meets the demands, it has both or none of each pair
+together on the way to the leaf, and not both of any pair apart. A structure has every node once,
+k coalitions with fewest ≤ k ≤ most, and at most one coalition with two nodes of a triple or more.
+Added up, none that belongs to the leaf is worth more than
+
+.. math:: 2^{-\text{bits}} \Bigl( \sum_i \pi_i
+   + \max(\text{most} \cdot \mu, \text{fewest} \cdot \mu) + \sum_T \sigma_T \Bigr),
+
+and since values are whole, not more than that rounded down: at most ``bound`` in every leaf.
+Where weights are large, bits are negative: a price counts several units of weights then.
+If no structure meets the demands, the bound is below minus the sum of all losses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coalitions.game import IntMatrix, IntVector
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """Prices that prove the bound where all pairs on the way hold.
+
+    Attributes
+    ----------
+    prices
+        What each node pays [n]; of any sign.
+    count_price
+        What each coalition pays; of any sign.
+    triples
+        Triples of different nodes [m, 3], each in ascending order.
+    triple_prices
+        What a coalition pays that has two or three nodes of a triple [m]; not negative.
+    """
+
+    prices: IntVector
+    count_price: int
+    triples: IntMatrix
+    triple_prices: IntVector
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A pair of nodes, and the numbers of the two cases: together and apart."""
+
+    pair: tuple[int, int]
+    together: int
+    apart: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """A tree of cases and the bound it proves.
+
+    Attributes
+    ----------
+    bits
+        Prices are in units of 2^−bits of an integer weight; may be negative.
+    bound
+        No structure is worth more, in integer weights.
+    tree
+        Forks and leaves; the first is the root.
+    """
+
+    bits: int
+    bound: int
+    tree: tuple[Leaf | Fork, ...]

@@ -1,0 +1,313 @@
+"""TreeSearch: cases and their bounds, the best first, until the best structure is proven."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from coalitions.game import FloatVector, IntMatrix, IntVector
+from solvers.branch_and_price.diving import dive
+from solvers.branch_and_price.incumbent import Incumbent
+from solvers.branch_and_price.master import Master, Relaxed
+from solvers.branch_and_price.pricing import Pricer, Prices
+from solvers.branch_and_price.problem import Case, Problem
+from solvers.branch_and_price.record import Fork, Leaf, Record
+from solvers.branch_and_price.triples import violated
+
+KEEP = 3
+"""Columns kept for each node in a search for columns."""
+
+INERTIA = 0.6
+"""How much of the prices searched for stays with the best so far."""
+
+ROOT_STEPS = 1_000_000
+"""The search for columns of a node is given up after so many steps; more if none are found so."""
+
+DIVE_EVERY = 32
+"""After so many branchings, one case is followed down to a structure."""
+
+ROOT_ROUNDS, CASE_ROUNDS = 12, 0
+"""How often triples are added at the root, and in every other case."""
+
+MOST_TRIPLES = 1.5
+"""Triples in all, as a multiple of the nodes."""
+
+ROUNDS = 4
+"""Rounds of local search at the root; later it is one."""
+
+CANDIDATES, DOUBTFUL = 6, 0.1
+"""So many pairs are tried before branching: those nearest to one half, by a margin at least."""
+
+TRIAL = 30
+"""Exchanges in a trial."""
+
+NEGLIGIBLE = 1e-4
+"""Levels this near to whole numbers are whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """A case that is not closed.
+
+    Attributes
+    ----------
+    entry
+        Its place in the record.
+    case
+        Its pairs.
+    total
+        The bound, in units of prices.
+    relaxed
+        The solution of its linear program.
+    """
+
+    entry: int
+    case: Case
+    total: int
+    relaxed: Relaxed
+
+    def __lt__(self, other: Open) -> bool:
+        return (-self.total, self.entry) < (-other.total, other.entry)
+
+
+class TreeSearch:
+    """Branch and price.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    incumbent
+        The best structure so far; it may not be there yet.
+    allowed
+        How large a bound may be, for the value of the incumbent, in whole weights.
+    check
+        Called every now and then; it may raise.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incumbent: Incumbent,
+        *,
+        allowed: Callable[[int], int],
+        check: Callable[[], None],
+    ) -> None:
+        self.problem, self.incumbent = problem, incumbent
+        self.allowed, self.check = allowed, check
+        self.master = Master(problem)
+        self.rounds = 0
+        # What is known of each case: that it was split, or prices that are valid in it.
+        self._entries: list[Prices | Fork] = [_half_sums(problem)]
+        unit = float(max(1, np.abs(problem.weights).max()))
+        worst = np.sort(np.abs(problem.weights), axis=1)[:, -problem.places :].sum(axis=1).max()
+        self._dear = 2.0 + 2.0 * float(worst) / unit
+        self._dearest = 2.0 + 64.0 * float(np.abs(problem.weights).sum()) / unit
+
+    @property
+    def bound(self) -> int:
+        """No structure is worth more, in whole weights."""
+        totals = [self._total(entry) for entry in self._entries if isinstance(entry, Prices)]
+        return max(self.problem.floor(max(totals)), self.incumbent.value)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def run(self) -> None:
+        """Search until the bound is proven or `check` raises."""
+        if self.incumbent.labels is not None:
+            self.add_structure(self.incumbent.labels)
+        waiting: list[Open] = []
+        root = self._bounded(0, Case.whole(self.problem), self.master.start())
+        if root is not None:
+            waiting.append(root)
+        turn = 0
+        while waiting:
+            node = heapq.heappop(waiting)
+            if self._closes(node.total):
+                continue
+            if turn % DIVE_EVERY == 0:
+                self._dive(node)
+            turn += 1
+            if self._closes(node.total):
+                continue
+            basis = self.master.pinned(node.relaxed.basis)
+            a, b = self._pair(node, basis)
+            prices, together = self._entries[node.entry], len(self._entries)
+            self._entries[node.entry] = Fork((a, b), together, together + 1)
+            self._entries += [prices, prices]
+            cases = node.case.with_together(a, b), node.case.with_apart(a, b)
+            for entry, case in enumerate(cases, together):
+                child = self._bounded(entry, case, basis)
+                if child is not None:
+                    heapq.heappush(waiting, child)
+
+    def record(self) -> Record:
+        """Return the proof of the bound."""
+        tree: list[Leaf | Fork] = []
+        for entry in self._entries:
+            if isinstance(entry, Fork):
+                tree.append(entry)
+                continue
+            used = np.flatnonzero(entry.triples)
+            triples = self.master.triples[used]
+            tree.append(Leaf(entry.nodes, entry.count, triples, entry.triples[used]))
+        return Record(self.problem.bits, self.bound, tuple(tree))
+
+    def add_structure(self, labels: IntVector) -> None:
+        """Make columns of the coalitions of a structure."""
+        self.master.add(labels == np.unique(labels)[:, None])
+
+    def _total(self, prices: Prices) -> int:
+        return prices.total(self.problem.sizes.fewest, self.problem.sizes.most)
+
+    def _closes(self, total: int) -> bool:
+        return self.problem.floor(total) <= self.allowed(self.incumbent.value)
+
+    def _bounded(self, entry: int, case: Case, basis: IntVector) -> Open | None:
+        """Lower the bound of a case; return the case, or None if it is closed."""
+        problem, master = self.problem, self.master
+        prices = self._entries[entry]
+        assert isinstance(prices, Prices)
+        total = self._total(prices)
+        misfit = case.misfit()
+        if misfit is not None:
+            nodes = prices.nodes.copy()
+            nodes[misfit] -= total + problem.ceiling(problem.losses + 1)
+            self._entries[entry] = Prices(nodes, prices.count, prices.triples)
+            return None
+        prices = _padded(prices, len(master.triples))
+        pricer = Pricer(case, master.triples)
+        inertia, root_steps = INERTIA, ROOT_STEPS
+        rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
+        active = case.allows(master.members)
+        while True:
+            self.check()
+            self.rounds += 1
+            relaxed = master.solve(active, basis, self._dear)
+            basis = relaxed.basis
+            if relaxed.missing < NEGLIGIBLE:
+                self._try(relaxed)
+            proposal = _mixed(prices, relaxed, inertia, problem.highest_price)
+            priced = pricer.price(proposal, keep=KEEP, root_steps=root_steps, check=self.check)
+            found = self._total(priced.prices)
+            if found < total:
+                self._entries[entry] = prices = priced.prices
+                total = found
+            if self._closes(total):
+                return None
+            fresh = master.add(priced.columns)
+            active = np.concatenate((active, case.allows(master.members[len(active) :])))
+            reached = math.ldexp(relaxed.value, -problem.bits)
+            done = problem.floor(total) <= reached + 1e-6
+            if not fresh and not priced.complete:
+                root_steps *= 4
+            elif done or (not fresh and inertia == 0.0):
+                if relaxed.missing >= NEGLIGIBLE and self._dear < self._dearest:
+                    self._dear = min(16.0 * self._dear, self._dearest)
+                    continue
+                rounds_left -= 1
+                triples = self._new_triples(relaxed) if rounds_left >= 0 else master.triples[:0]
+                if not len(triples):
+                    return Open(entry, case, total, relaxed)
+                master.add_triples(triples)
+                pricer = Pricer(case, master.triples)
+                prices = _padded(prices, len(master.triples))
+            inertia = INERTIA if fresh else 0.0
+
+    def _new_triples(self, relaxed: Relaxed) -> IntMatrix:
+        """Return triples that a solution breaks, if there is room for them."""
+        room = int(MOST_TRIPLES * self.problem.n) - len(self.master.triples)
+        if room <= 0 or relaxed.missing >= NEGLIGIBLE:
+            return self.master.triples[:0]
+        return violated(self.master.members[relaxed.columns], relaxed.levels)[:room]
+
+    def _dive(self, node: Open) -> None:
+        """Look for a structure of a case."""
+        highest = self.problem.highest_price
+        zeros = Prices(np.zeros(self.problem.n, np.int64), 0, np.zeros(0, np.int64))
+        labels = dive(
+            self.master,
+            Pricer(node.case, self.master.triples),
+            node.relaxed,
+            dear=self._dear,
+            root_steps=ROOT_STEPS,
+            proposal=lambda relaxed: _mixed(
+                _padded(zeros, len(self.master.triples)), relaxed, 0.0, highest
+            ),
+            check=self.check,
+        )
+        if labels is not None:
+            self.incumbent.improve(labels, ROUNDS if len(self) == 1 else 1)
+
+    def _try(self, relaxed: Relaxed) -> None:
+        """Offer the structure of a solution in whole numbers."""
+        levels, columns = relaxed.levels, relaxed.columns
+        if np.abs(levels - np.rint(levels)).max() > NEGLIGIBLE:
+            return
+        chosen = columns[levels > 0.5]
+        self.incumbent.offer(np.argmax(self.master.members[chosen], axis=0))
+
+    def _pair(self, node: Open, basis: IntVector) -> tuple[int, int]:
+        """Return the pair of nodes about which the linear program is most in doubt."""
+        case, relaxed = node.case, node.relaxed
+        first = np.unique(case.group, return_index=True)[1]
+        used = self.master.members[relaxed.columns][:, first].astype(np.float64)
+        together = (used * relaxed.levels[:, None]).T @ used
+        doubt = np.abs(together - 0.5)
+        doubt[case.apart] = 2.0
+        doubt[np.tril_indices(len(doubt))] = 3.0
+        nearest = np.argsort(doubt, axis=None, kind="stable")[:CANDIDATES]
+        a, b = np.unravel_index(nearest, doubt.shape)
+        open_ = doubt[a, b] < 0.5 - DOUBTFUL
+        if open_.sum() < 2:
+            return int(first[a[0]]), int(first[b[0]])
+        a, b = first[a[open_]], first[b[open_]]
+        # Whichever lowers both bounds, as far as the known columns tell.
+        members = self.master.members
+        active = case.allows(members)
+        best, chosen = -1.0, 0
+        for place, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+            self.check()
+            same, both = members[:, i] == members[:, j], members[:, i] & members[:, j]
+            drops = [
+                relaxed.value - self.master.solve(active & some, basis, self._dear, TRIAL).value
+                for some in (same, ~both)
+            ]
+            least = 1e-3 * abs(relaxed.value)
+            score = max(drops[0], 1e-9 * least) * max(drops[1], 1e-9 * least)
+            if score > best:
+                best, chosen = score, place
+        return int(a[chosen]), int(b[chosen])
+
+
+def _half_sums(problem: Problem) -> Prices:
+    """Return prices that always pay: half of the best weights each node can have around it."""
+    gains = np.maximum(problem.units, 0)
+    gains[problem.apart] = 0
+    best = -np.sort(-gains, axis=1)[:, : problem.places - 1]
+    return Prices((best.sum(axis=1) + 1) // 2, 0, np.zeros(0, np.int64))
+
+
+def _padded(prices: Prices, n_triples: int) -> Prices:
+    more = np.zeros(n_triples - len(prices.triples), np.int64)
+    return Prices(prices.nodes, prices.count, np.concatenate((prices.triples, more)))
+
+
+def _mixed(prices: Prices, relaxed: Relaxed, inertia: float, highest: int) -> Prices:
+    """Return prices between the best ones so far and those of the linear program."""
+
+    def mixed(old: IntVector, new: FloatVector) -> IntVector:
+        blend = np.clip(inertia * old + (1.0 - inertia) * new, -highest, highest)
+        whole: IntVector = np.rint(blend).astype(np.int64)
+        return whole
+
+    return Prices(
+        mixed(prices.nodes, relaxed.nodes),
+        int(mixed(np.array([prices.count]), np.array([relaxed.count]))[0]),
+        mixed(prices.triples, relaxed.triples),
+    )

@@ -1,0 +1,1 @@
+"""Pictures of solutions, for notebooks, files and the command line."""

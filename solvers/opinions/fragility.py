@@ -1,0 +1,196 @@
+"""Fragile pairs: how far a synergy may change before another structure is better."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coalitions.compiling.clock import clock
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
+from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.structure import CoalitionStructure
+from solvers._solve import solve
+from solvers.preparation.sizes import player_number
+from solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+SHARE = 0.25
+"""Share of the time left that one pair may take."""
+
+
+@dataclass(frozen=True)
+class FragilePair:
+    r"""How far the synergy of a pair may change before another structure is better.
+
+    A pair that is together may fall, one that is apart may rise, by
+
+    .. math:: m_{ij} = v(\mathcal{C}) - \max \{ v(\mathcal{D}) : \mathcal{D}
+              \text{ has the pair the other way} \}
+
+    since all structures that have the pair together change alike. In the other direction it may
+    change without end.
+
+    Attributes
+    ----------
+    pair
+        The two players.
+    together
+        Whether the structure has them together.
+    synergy
+        Their synergy.
+    margin
+        It may change by so much for sure; infinite if no structure has the pair the other way.
+    at_most
+        Beyond this change another structure is better for sure. Equal to `margin` if `exact`.
+    exact
+        Whether both are the same.
+    alternative
+        The structure that is better beyond `at_most`, if one is known.
+    """
+
+    pair: tuple[int, int]
+    together: bool
+    synergy: float
+    margin: float
+    at_most: float
+    exact: bool
+    alternative: CoalitionStructure | None
+
+
+def fragile(
+    graph: SynergyGraph | ArrayLike,
+    solution: Solution | CoalitionStructure,
+    player: int | str | None = None,
+    *,
+    time_limit: float | None = None,
+    **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
+) -> tuple[FragilePair, ...]:
+    """Return the pairs of players, the most fragile first.
+
+    One search for each pair finds the best structure that has it the other way, so the margin is
+    exact. Where the time is over first, it is a bound, and `FragilePair.exact` says so.
+
+    Parameters
+    ----------
+    graph
+        The players and their synergies.
+    solution
+        The best structure.
+    player
+        Only the pairs of this player, by number or name.
+    time_limit
+        Seconds for all pairs.
+    **demands
+        The demands that the solution met, as `solve` takes them. A `Solution` knows its links;
+        sizes must be given again.
+
+    Examples
+    --------
+    >>> graph = SynergyGraph([[0, 3, 2], [3, 0, -4], [2, -4, 0]])
+    >>> [(each.pair, each.margin) for each in fragile(graph, solve(graph))]
+    [((0, 1), 1.0), ((0, 2), 1.0), ((1, 2), 2.0)]
+    """
+    if not isinstance(graph, SynergyGraph):
+        graph = SynergyGraph(graph)
+    structure, demands = with_links(graph, solution, demands)
+    n = graph.n_players
+    if n > DENSE_LIMIT:
+        raise InvalidInputError(f"fragile takes at most {DENSE_LIMIT} players; there are {n}")
+    ends = list(itertools.combinations(range(n), 2))
+    if player is not None:
+        number = player_number(player, graph.labels, "fragile")
+        ends = [pair for pair in ends if number in pair]
+    deadline = math.inf if time_limit is None else clock() + time_limit
+    value, labels = graph.value(structure), structure.labels
+    pairs = [_Pair(a, b, bool(labels[a] == labels[b]), float(graph.matrix[a, b])) for a, b in ends]
+    # Where time is short: first those that are together in spite of themselves, or so apart.
+    pairs.sort(key=lambda pair: pair.synergy if pair.together else -pair.synergy)
+    found: list[Solution | InfeasibleError | None] = []
+    for pair in pairs:
+        found.append(_best_without(graph, pair, deadline, demands))
+        if isinstance(found[-1], Solution) and found[-1].stats.get("interrupted"):
+            deadline = clock()  # Ctrl-C: what is known is the answer
+    known = [each for each in found if isinstance(each, Solution)]
+    judged = [_judged(pair, value, each, known) for pair, each in zip(pairs, found, strict=True)]
+    return tuple(sorted(judged, key=lambda each: (each.at_most, each.margin, each.pair)))
+
+
+class _Pair(NamedTuple):
+    """Two players of a structure."""
+
+    a: int
+    b: int
+    together: bool
+    synergy: float
+
+    def is_other_way(self, structure: CoalitionStructure) -> bool:
+        """Tell whether a structure has the pair the other way."""
+        return bool(structure.labels[self.a] == structure.labels[self.b]) != self.together
+
+
+def with_links(
+    graph: SynergyGraph, solution: Solution | CoalitionStructure, demands: dict[str, Any]
+) -> tuple[CoalitionStructure, dict[str, Any]]:
+    """Return the structure of a solution, and the demands with its links."""
+    structure = solution
+    links = {name: tuple(demands.get(name, ())) for name in ("must_link", "cannot_link")}
+    if isinstance(solution, Solution):
+        structure = solution.structure
+        links = {name: links[name] or getattr(solution, name) for name in links}
+    if not isinstance(structure, CoalitionStructure):
+        raise InvalidInputError("give the solution that solve returned, or its structure")
+    if structure.n_players != graph.n_players:
+        raise InvalidInputError(
+            f"the structure has {structure.n_players} players, the graph {graph.n_players}"
+        )
+    return structure, {**demands, **links}
+
+
+def _best_without(
+    graph: SynergyGraph, pair: _Pair, deadline: float, demands: dict[str, Any]
+) -> Solution | InfeasibleError | None:
+    """Return the best structure that has a pair the other way; None if there was no time."""
+    seconds = deadline - clock()
+    if seconds <= 0:
+        return None
+    link = "cannot_link" if pair.together else "must_link"
+    try:
+        return solve(
+            graph,
+            time_limit=None if math.isinf(seconds) else SHARE * seconds,
+            **{**demands, link: (*demands[link], (pair.a, pair.b))},
+        )
+    except InfeasibleError as error:
+        return error
+    except NoSolutionError:
+        if math.isinf(seconds):
+            raise
+        return None
+
+
+def _judged(
+    pair: _Pair,
+    value: float,
+    found: Solution | InfeasibleError | None,
+    known: Sequence[Solution],
+) -> FragilePair:
+    """Return what a search says about a pair, and what others found beside."""
+    margin, at_most, exact, other = 0.0, math.inf, False, None
+    if isinstance(found, InfeasibleError):
+        margin, exact = math.inf, True
+    elif found is not None and found.optimal:
+        margin = at_most = max(0.0, value - found.value)
+        exact, other = True, found.structure
+    else:
+        other_way = (each for each in known if pair.is_other_way(each.structure))
+        best = max(other_way, key=lambda each: each.value, default=None)
+        if best is not None:
+            at_most, other = max(0.0, value - best.value), best.structure
+        if found is not None:
+            margin = min(at_most, max(0.0, value - found.bound))
+    return FragilePair((pair.a, pair.b), pair.together, pair.synergy, margin, at_most, exact, other)

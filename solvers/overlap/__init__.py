@@ -1,0 +1,1 @@
+"""Overlapping coalitions: a player may be in several at once."""

@@ -1,0 +1,224 @@
+"""Demands of a proof on coalitions and their number, in a form that can be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
+
+Count = int | Sequence[int]
+Weights = Mapping[Hashable, float] | Sequence[float]
+Roles = Iterable[Iterable[int | str]]
+
+
+@dataclass(frozen=True)
+class TeamDemands:
+    """Demands on every coalition of a structure; two are equal if they ask for the same.
+
+    Attributes
+    ----------
+    fewest, most
+        Number of coalitions; 1 and the number of players if nothing is said.
+    min_size, max_size
+        Players in a coalition; the same.
+    loads, max_load
+        What each player weighs and what a coalition can bear; no loads if nothing is said.
+    roles
+        Sets of players: every coalition has a member of each.
+    """
+
+    n_players: int
+    fewest: int
+    most: int
+    min_size: int
+    max_size: int
+    loads: tuple[Fraction, ...] = ()
+    max_load: Fraction = Fraction(0)
+    roles: frozenset[frozenset[int]] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        *,
+        n_groups: Count | None = None,
+        min_size: int | None = None,
+        max_size: int | None = None,
+        weights: Weights | None = None,
+        max_weight: float | None = None,
+        at_least_one_of: Roles = (),
+        whose: str = "",
+    ) -> TeamDemands:
+        """Return demands in that form; `whose` begins the sentence about what is wrong in them.
+
+        Raises
+        ------
+        InvalidInputError
+            A number is not positive, or a player is not there.
+        """
+        n = len(names)
+        least, largest = _count((1, n) if n_groups is None else n_groups, whose)
+        low = _whole_from_1(1 if min_size is None else min_size, f"{whose}min_size")
+        high = _whole_from_1(n if max_size is None else max_size, f"{whose}max_size")
+        if (weights is None) != (max_weight is None):
+            raise InvalidInputError(f"{whose}weights and max_weight belong together; give both")
+        loads: tuple[Fraction, ...] = ()
+        if weights is not None:
+            loads = _loads(weights, names, whose)
+        roles = [
+            frozenset(_player(member, names, f"{whose}at_least_one_of") for member in role)
+            for role in at_least_one_of
+        ]
+        if not all(roles):
+            raise InvalidInputError(f"{whose}at_least_one_of has an empty set")
+        return cls(
+            n_players=n,
+            fewest=least,
+            most=min(largest, n),
+            min_size=low,
+            max_size=min(high, n),
+            loads=loads,
+            max_load=Fraction(0) if max_weight is None else _load(max_weight, "max_weight", whose),
+            roles=frozenset(roles),
+        )
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is demanded."""
+        return self != TeamDemands(self.n_players, 1, self.n_players, 1, self.n_players)
+
+    def broken(self, blocks: Iterable[Sequence[int]], names: Sequence[str]) -> str | None:
+        """Return what a structure does against them, in words."""
+        blocks = list(blocks)
+        if not self.fewest <= len(blocks) <= self.most:
+            return f"it has {len(blocks)} coalitions, but {_range(self.fewest, self.most)} must be"
+        for block in blocks:
+            first = f"the coalition of {names[block[0]]}"
+            if not self.min_size <= len(block) <= self.max_size:
+                wanted = _range(self.min_size, self.max_size)
+                return f"{first} has {len(block)} players, but {wanted} must be"
+            if self.loads and (load := sum(self.loads[i] for i in block)) > self.max_load:
+                return f"{first} weighs {float(load):g}, above {float(self.max_load):g}"
+            for role in self.roles:
+                if role.isdisjoint(block):
+                    return f"{first} has none of {_some(role, names)}"
+        return None
+
+    def unlike(self, other: TeamDemands, names: Sequence[str]) -> str | None:
+        """Return a demand of these that is not one of the others, in words."""
+        if (self.fewest, self.most) != (other.fewest, other.most):
+            return f"{_range(self.fewest, self.most)} coalitions"
+        if (self.min_size, self.max_size) != (other.min_size, other.max_size):
+            return f"{_range(self.min_size, self.max_size)} players each"
+        if (self.loads, self.max_load) != (other.loads, other.max_load):
+            return "other weights" if self.loads else "no weights"
+        for role in self.roles - other.roles:
+            return f"one of {_some(role, names)} in each"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is demanded as plain lists and numbers, players by number."""
+        asked: dict[str, Any] = {
+            "n_groups": [self.fewest, self.most],
+            "min_size": self.min_size,
+            "max_size": self.max_size,
+            "at_least_one_of": sorted(sorted(role) for role in self.roles),
+        }
+        if self.loads:
+            asked |= {"weights": [float(load) for load in self.loads]}
+            asked |= {"max_weight": float(self.max_load)}
+        return asked
+
+    @classmethod
+    def from_json(cls, document: Any, n_players: int) -> TeamDemands:  # noqa: ANN401
+        """Return the demands that a certificate's file states.
+
+        Raises
+        ------
+        InvalidInputError
+            It states none that can be.
+        """
+        low, high = wholes(entry(document, "n_groups"), "n_groups", 2)
+        least, largest = (whole(entry(document, name), name) for name in ("min_size", "max_size"))
+        if not all(1 <= number <= n_players for number in (low, high, least, largest)):
+            raise damaged("a demand is not a number from 1 to that of the players")
+        loads: tuple[Fraction, ...] = ()
+        max_load = Fraction(0)
+        if "weights" in document:
+            weights = list_of(document, "weights")
+            if len(weights) != n_players:
+                raise damaged("there is not a weight for each player")
+            loads = tuple(_load(load, "weights", "the certificate's ") for load in weights)
+            most = entry(document, "max_weight")
+            max_load = _load(most, "max_weight", "the certificate's ")
+        roles = [
+            frozenset(wholes(role, "at_least_one_of"))
+            for role in list_of(document, "at_least_one_of")
+        ]
+        if not all(role and 0 <= min(role) <= max(role) < n_players for role in roles):
+            raise damaged("'at_least_one_of' names a player that is not there")
+        return cls(n_players, low, high, least, largest, loads, max_load, frozenset(roles))
+
+
+def _count(n_groups: Count, whose: str) -> tuple[int, int]:
+    both = list(n_groups) if isinstance(n_groups, Sequence) else [n_groups, n_groups]
+    if len(both) != 2:
+        raise InvalidInputError(
+            f"{whose}n_groups must be a whole number, or two: the least and the largest"
+        )
+    least, largest = (_whole_from_1(number, f"{whose}n_groups") for number in both)
+    return least, largest
+
+
+def _whole_from_1(number: object, name: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise InvalidInputError(f"{name} must be a whole number from 1 on")
+    return int(number)
+
+
+def _loads(weights: Weights, names: Sequence[str], whose: str) -> tuple[Fraction, ...]:
+    if isinstance(weights, Mapping):
+        given = {_player(who, names, f"{whose}weights"): load for who, load in weights.items()}
+        if len(given) != len(names):
+            raise InvalidInputError(f"{whose}weights must have a number for each player")
+        weights = [given[player] for player in range(len(names))]
+    if len(weights) != len(names):
+        raise InvalidInputError(
+            f"{whose}weights has {len(weights)} numbers; there are {len(names)} players"
+        )
+    return tuple(_load(load, "weights", whose) for load in weights)
+
+
+def _load(number: float, name: str, whose: str) -> Fraction:
+    """Return a load as it is written: 0.1 is a tenth."""
+    try:
+        load = float(number)
+    except (TypeError, ValueError, OverflowError):
+        load = math.nan
+    if not 0.0 <= load < math.inf:
+        raise InvalidInputError(f"{whose}{name} must be numbers that are not negative")
+    return Fraction(repr(load))
+
+
+def _player(player: object, names: Sequence[str], where: str) -> int:
+    if isinstance(player, str) and player in names:
+        return names.index(player)
+    if isinstance(player, int | np.integer) and 0 <= player < len(names):
+        return int(player)
+    raise InvalidInputError(f"{where} names a player that is not there")
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _some(role: frozenset[int], names: Sequence[str]) -> str:
+    listed = [names[player] for player in sorted(role)]
+    return ", ".join(listed) if len(listed) <= 3 else f"{', '.join(listed[:3])} …"

@@ -1,0 +1,115 @@
+"""Second opinions on the command line: lists, wishes, explanations."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.test_json import document
+
+TEAM = """\
+,ann,bob,cleo
+ann,0,3,2
+bob,3,0,-4
+cleo,2,-4,0
+"""
+
+
+@pytest.fixture
+def team(tmp_path):
+    path = tmp_path / "team.csv"
+    path.write_text(TEAM)
+    return path
+
+
+def test_a_list_of_the_best(team, tmp_path):
+    out = tmp_path / "solution.json"
+    found = document("solve", team, "--n-best", 3, "--output", out)
+    assert found["coalitions"] == [["ann", "bob"], ["cleo"]]
+    assert [other["value"] for other in found["others"]] == [2.0, 1.0]
+    assert found["others"][0]["coalitions"] == [["ann", "cleo"], ["bob"]]
+    assert all(other["optimal"] for other in found["others"])
+    assert json.loads(out.read_text())["others"] == found["others"]
+    # A file with a list is a solution as any other.
+    assert document("stability", team, out)["coalitions"] == found["coalitions"]
+
+    shown = coalitions("solve", team, "--n-best", 3).stdout
+    assert "less than the best" in shown
+    assert "ann, cleo | bob" in shown
+
+
+def test_all_optimal_says_if_there_is_no_other(team):
+    assert "no other structure is optimal" in coalitions("solve", team, "--all-optimal").stdout
+
+
+def test_a_list_that_ends_early_says_so(tmp_path):
+    path = tmp_path / "zeros.csv"
+    path.write_text(",a,b,c\na,0,0,0\nb,0,0,0\nc,0,0,0\n")
+    result = coalitions("solve", path, "--all-optimal", "--n-best", 2, "--json")
+    assert "ends after 2 optimal structures" in json.loads(result.stdout)["others_note"]
+    assert "ends after 2 optimal structures" in result.stderr
+
+
+def test_the_canonical_one_of_several(tmp_path):
+    path = tmp_path / "ties.csv"
+    path.write_text(",a,b,c\na,0,2,2\nb,2,0,-5\nc,2,-5,0\n")
+    start = tmp_path / "start.json"
+    start.write_text('{"coalitions": [["a", "c"], ["b"]]}')
+    found = document("solve", path, "--canonical", "--warm-start", start)
+    assert found["coalitions"] == [["a", "b"], ["c"]]
+
+
+def test_a_wish(team):
+    found = document("what-if", team, "--together", "ann,cleo")
+    assert (found["cost"], found["value"], found["base_value"]) == (1.0, 2.0, 3.0)
+    assert found["coalitions"] == [["ann", "cleo"], ["bob"]]
+    shown = coalitions("what-if", team, "--apart", "ann,bob,cleo").stdout
+    assert "the wish costs 3 (proven)" in shown
+    assert "with it, 0: ann | bob | cleo" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ((), "there is no wish"),
+        (("--together", "ann"), "two or more different players"),
+        (("--apart", "ann,dan"), "no player 'dan'"),
+    ],
+)
+def test_a_wish_that_is_none(team, flags, sentence):
+    result = coalitions("what-if", team, *flags)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+
+
+def test_an_explanation(team, tmp_path):
+    out = tmp_path / "solution.json"
+    coalitions("solve", team, "--output", out)
+    found = document("explain", team, out, "ann")
+    assert (found["inside"], found["share"], found["loss"]) == (3.0, 1.5, 1.0)
+    assert found["best_alternative"] == ["cleo"]
+    assert found["fragile"][0]["margin"] == 1.0
+    shown = coalitions("explain", team, out, "ann", "--fragile", 2).stdout
+    assert "best other place for ann is with cleo: the structure would lose 1." in shown
+    assert "may change by" in shown
+    everybody = document("explain", team, out)
+    assert [pair["margin"] for pair in everybody["fragile"]] == [1.0, 1.0, 2.0]
+    assert document("explain", team, out, "bob", "--fragile", 0)["fragile"] == []
+
+
+def test_an_explanation_keeps_to_what_the_file_records(team, tmp_path):
+    out = tmp_path / "solution.json"
+    coalitions("solve", team, "--must-link", "ann,bob", "--max-size", 2, "--output", out)
+    found = document("explain", team, out, "ann")
+    assert found["best_alternative"] is None
+    assert found["loss"] is None
+
+
+def test_a_player_who_is_not_there(tmp_path):
+    out = tmp_path / "solution.json"
+    coalitions("solve", EXAMPLE, "--output", out)
+    result = coalitions("explain", EXAMPLE, out, "mnist-9")
+    assert result.returncode == 2
+    assert "no player 'mnist-9'; did you mean" in result.stderr

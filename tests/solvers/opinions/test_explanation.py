@@ -1,0 +1,176 @@
+"""Explanations, by hand: what a player gives and gets, where else it could be, what is fragile."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from coalitions import SynergyGraph, shapley
+from coalitions.errors import InvalidInputError
+from coalitions.structure import CoalitionStructure
+from solvers import explain, fragile, solve
+from tests.solvers.opinions.test_ranking import all_values, cases
+
+# ann, bob and cleo: 4 + 3 + 1; dan and eve: 5; ann would get 2 with dan and −1 with eve.
+TEAM = SynergyGraph(
+    [
+        [0, 4, 3, 2, -1],
+        [4, 0, 1, -6, -6],
+        [3, 1, 0, -6, -6],
+        [2, -6, -6, 0, 5],
+        [-1, -6, -6, 5, 0],
+    ],
+    labels=["ann", "bob", "cleo", "dan", "eve"],
+)
+
+
+def test_the_numbers_of_ann():
+    why = explain(TEAM, solve(TEAM), "ann")
+    assert why.coalition == (0, 1, 2)
+    assert why.partners == ((1, 4.0), (2, 3.0))
+    assert why.inside == 7.0
+    assert why.share == 3.5
+    assert why.best_alternative == (3, 4)
+    assert why.loss == 7.0 - 1.0
+    # ann and dan are apart by 6: ann joins dan and eve for 2 − 1 and leaves bob and cleo with 1.
+    # Or dan comes over: 5 lost, and 2 − 6 − 6. Or ann and dan go off: 7 + 5 lost, 2 won.
+    assert why.fragile[0].exact
+    assert why.fragile[0].margin == min(margin for _, margin in by_hand(TEAM, 0))
+
+
+def by_hand(graph, player):
+    """Return the margins of a player's pairs from the values of all structures."""
+    values = all_values(graph)
+    best = max(values, key=values.get)
+    for pair in itertools.combinations(range(graph.n_players), 2):
+        if player is not None and player not in pair:
+            continue
+        together = best.labels[pair[0]] == best.labels[pair[1]]
+        other_way = [
+            value
+            for structure, value in values.items()
+            if (structure.labels[pair[0]] == structure.labels[pair[1]]) != together
+        ]
+        yield pair, values[best] - max(other_way)
+
+
+def test_the_words_for_ann():
+    text = explain(TEAM, solve(TEAM), "ann").text
+    assert text.startswith("ann is with bob and cleo; together they are worth 8.")
+    assert "ann gives 7 of it: bob 4 and cleo 3." in text
+    assert "It gets 3.5" in text
+    assert "best other place for ann is with dan and eve: the structure would lose 6." in text
+    assert "most fragile pair is" in text
+    assert "another structure would be better" in text
+
+
+def test_a_share_is_the_shapley_value_of_the_coalition():
+    structure = solve(TEAM).structure
+    inside = TEAM.subgraph(structure.coalitions[0])
+    shares = shapley(inside.game()).values
+    names = [explain(TEAM, structure, p, fragile_pairs=False).share for p in (0, 1, 2)]
+    np.testing.assert_allclose(names, shares)
+
+
+def test_to_be_alone_is_a_place_and_whoever_is_alone_has_others():
+    structure = CoalitionStructure([[0, 1, 2], [3], [4]])
+    dan = explain(TEAM, structure, "dan", fragile_pairs=False)
+    assert dan.inside == 0.0
+    assert dan.best_alternative == (4,)
+    assert dan.loss == -5.0
+    assert "dan is alone." in dan.text
+    assert "would gain 5, so it is not the best" in dan.text
+    bob = explain(TEAM, structure, "bob", fragile_pairs=False)
+    assert (bob.best_alternative, bob.loss) == ((), 5.0)
+    assert "is alone: the structure would lose 5" in bob.text
+
+
+def test_links_are_kept_by_whoever_moves():
+    solution = solve(TEAM, must_link=[(0, 1)], cannot_link=[(0, 3)])
+    ann = explain(TEAM, solution, "ann", fragile_pairs=False)
+    assert ann.best_alternative == ()  # not to dan, and bob comes along
+    assert ann.loss == 3.0 + 1.0
+    assert "(and bob, who must be with it)" in ann.text
+
+
+def test_sizes_are_kept_by_whoever_moves():
+    solution = solve(TEAM, max_size=3)
+    eve = explain(TEAM, solution, "eve", fragile_pairs=False, max_size=3)
+    assert eve.best_alternative == ()  # the other coalition is full
+    fixed = explain(TEAM, solve(TEAM, n_groups=1), "eve", fragile_pairs=False, n_groups=1)
+    assert fixed.best_alternative is None
+    assert math.isinf(fixed.loss)
+    assert "leave no other place" in fixed.text
+
+
+@settings(max_examples=15, deadline=None)
+@given(cases(6))
+def test_margins_are_those_of_all_partitions(case):
+    graph, _ = case
+    if graph.n_players < 2:
+        return
+    found = fragile(graph, solve(graph))
+    # With ties the structure is one of several, so its own margins are compared.
+    values = all_values(graph)
+    best = solve(graph).structure
+    for each in found:
+        a, b = each.pair
+        other_way = [
+            value
+            for structure, value in values.items()
+            if (structure.labels[a] == structure.labels[b]) != (best.labels[a] == best.labels[b])
+        ]
+        assert each.exact
+        assert each.margin == each.at_most == values[best] - max(other_way)
+        assert each.together == (best.labels[a] == best.labels[b])
+    assert [each.margin for each in found] == sorted(each.margin for each in found)
+
+
+def test_a_synergy_may_change_by_its_margin_and_no_further():
+    solution = solve(TEAM)
+    for each in fragile(TEAM, solution):
+        a, b = each.pair
+        sign = -1 if each.together else 1
+        for step, same in ((0.99, True), (1.01, False)):
+            matrix = TEAM.matrix.copy()
+            matrix[a, b] = matrix[b, a] = each.synergy + sign * each.margin * step
+            again = solve(SynergyGraph(matrix))
+            assert (again.structure == solution.structure) == same
+
+
+def test_a_pair_that_links_hold_never_breaks():
+    solution = solve(TEAM, must_link=[(0, 1)])
+    held = next(each for each in fragile(TEAM, solution) if each.pair == (0, 1))
+    assert held.exact
+    assert math.isinf(held.margin)
+    assert held.alternative is None
+
+
+def test_where_time_is_short_margins_are_bounds_and_say_so(rng):
+    matrix = np.triu(rng.normal(0.1, 1, (60, 60)), 1)
+    graph = SynergyGraph(matrix + matrix.T)
+    solution = solve(graph, "local-search", time_limit=0.5)
+    why = explain(graph, solution, 3, time_limit=0.5)
+    assert not why.fragile[0].exact
+    assert why.fragile[0].margin <= why.fragile[0].at_most
+    assert "as far as the time allowed" in why.text or "There was no time" in why.text
+
+
+def test_a_lone_player_has_nothing_to_explain():
+    why = explain(SynergyGraph([[0.0]], labels=["ann"]), CoalitionStructure([[0]]), "ann")
+    assert (why.inside, why.best_alternative, why.fragile) == (0.0, None, ())
+
+
+@pytest.mark.parametrize("wrong", ["dan ", 5, -1, None])
+def test_a_player_who_is_not_there_is_refused(wrong):
+    with pytest.raises(InvalidInputError, match="explain names"):
+        explain(TEAM, solve(TEAM), wrong)
+
+
+def test_the_structure_of_another_graph_is_refused():
+    with pytest.raises(InvalidInputError, match="the structure has 2 players, the graph 5"):
+        explain(TEAM, CoalitionStructure([[0, 1]]), "ann")
