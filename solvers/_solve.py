@@ -32,6 +32,7 @@ from solvers.preparation.demands import Contraction, Pairs, contract
 from solvers.preparation.sizes import Count, Roles, Weights, checked_sizes
 from solvers.proofs.certificate import Certificate, Part
 from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.teams import one_node_proof
 from solvers.sizes import Sizes
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
@@ -390,7 +391,9 @@ def _with_sizes(
 ) -> Answer:
     """Solve the whole graph at once: sizes couple players that no synergy connects."""
     if problem.graph.n_players == 1:
-        return Answer(np.zeros(1, np.int64), 0.0)
+        return Answer(
+            np.zeros(1, np.int64), 0.0, prove=lambda: Certificate(1, (), teams=one_node_proof())
+        )
     raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
     found = call(raised.graph, raised.limits(limits), start, sizes)
     answer = raised.restored(found)

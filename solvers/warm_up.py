@@ -72,7 +72,9 @@ def _games() -> None:
     from solvers.games import solve_game
 
     # Two of three win: no prices prove that, so all of the programme runs.
-    solve_game(TableGame([0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
+    majority = TableGame([0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    solve_game(majority)
+    solve_game(majority, n_groups=2)
 
 
 def _values() -> None:

@@ -29,6 +29,11 @@ def is_blank(cell: Cell) -> bool:
     return cell.strip().casefold() in _BLANK
 
 
+def is_empty(cell: Cell) -> bool:
+    """Tell whether there is nothing in a cell: a name may be Na, an unknown number NA."""
+    return math.isnan(cell) if isinstance(cell, float) else not cell.strip()
+
+
 @functools.cache
 def _written(mark: str) -> re.Pattern[str]:
     """Return the pattern of a number with that decimal mark, thousands set apart or not."""

@@ -24,6 +24,7 @@ from coalitions.files.cells import (
     decimal_mark,
     has_percent,
     is_blank,
+    is_empty,
     number,
 )
 from coalitions.files.pairs import Pair, graph_of_pairs, pair_columns
@@ -105,10 +106,10 @@ class _Line:
     def used(self) -> int:
         """Number of cells up to the last one that is not blank."""
         if isinstance(self.rest, list):
-            filled = [k for k, cell in enumerate(self.rest, 1) if not is_blank(cell)]
+            filled = [k for k, cell in enumerate(self.rest, 1) if not is_empty(cell)]
         else:
             filled = (np.flatnonzero(~np.isnan(self.rest)) + 1).tolist()
-        return filled[-1] + 1 if filled else int(not is_blank(self.first))
+        return filled[-1] + 1 if filled else int(not is_empty(self.first))
 
 
 def _plain(cell: Any) -> Cell:  # noqa: ANN401 (a text, or one of NumPy's floats)
@@ -246,15 +247,23 @@ def _many(noun: str, count: int) -> str:
 def _mark(rows: Iterator[Row], where: str, understood: Understood) -> str:
     """Return the decimal mark: the first cell that leaves no doubt tells it."""
     doubtful: tuple[int, int, str] | None = None
+    beside = None  # what the first row and column tell: if nobody has a name, they are numbers, too
+    above = True
     for line, cells in rows:
-        for column, cell in enumerate(cells, 1):
+        first = next((place for place, cell in enumerate(cells) if not is_empty(cell)), None)
+        for column, cell in enumerate(cells):
             if isinstance(cell, float) or ("," not in cell and "." not in cell):
                 continue
             found = decimal_mark(cell)
-            if found is not None:
+            if above or column == first:
+                beside = beside or found
+            elif found is not None:
                 return found
-            if doubtful is None and ambiguous(cell):
-                doubtful = line, column, cell.strip()
+            elif doubtful is None and ambiguous(cell):
+                doubtful = line, column + 1, cell.strip()
+        above = above and first is None
+    if doubtful is None and beside is not None:
+        return beside
     if doubtful is None:
         return "."
     line, column, cell = doubtful
@@ -299,7 +308,7 @@ def _lines(rows: Iterator[Row], where: str, understood: Understood) -> list[_Lin
 
 def _filled(rows: Iterator[Row], understood: Understood) -> Iterator[Row]:
     for line, cells in rows:
-        if any(not is_blank(cell) for cell in cells):
+        if any(not is_empty(cell) for cell in cells):
             yield line, cells
         elif len(cells) > 1:
             understood.hollow += 1
@@ -310,7 +319,7 @@ def _margin(rows: list[list[Cell]], mark: str) -> int:
 
     Before numbers they may be part of it: a triangle begins with nothing.
     """
-    starts = [next(k for k, cell in enumerate(row) if not is_blank(cell)) for row in rows]
+    starts = [next(k for k, cell in enumerate(row) if not is_empty(cell)) for row in rows]
     margin = min(starts, default=0)
     words = any(len(row) > margin and number(row[margin], mark) is None for row in rows)
     return margin if words else 0
@@ -345,7 +354,7 @@ def _read(cells: Sequence[Cell], mark: str) -> np.ndarray[Any, np.dtype[np.float
 
 def _without_titles(rows: list[Row], understood: Understood) -> list[Row]:
     """Leave out what stands above a table: lines with next to nothing in them but words."""
-    filled = [[cell for cell in cells if not is_blank(cell)] for _, cells in rows]
+    filled = [[cell for cell in cells if not is_empty(cell)] for _, cells in rows]
     most = max(map(len, filled), default=0)
     titles = 0
     while most >= 3 and titles < len(rows) - 2:
@@ -431,10 +440,14 @@ def _are_pairs(lines: list[_Line], columns: tuple[int, int, int], mark: str) -> 
     """Tell whether lines have two names, which are no numbers, and a number or nothing."""
     a, b, w = columns
     return all(
-        all(not is_blank(line[k]) and number(line[k], mark) is None for k in (a, b))
-        and number(line[w], mark) is not None
+        all(_is_word(line[k], mark) for k in (a, b)) and number(line[w], mark) is not None
         for line in lines
     )
+
+
+def _is_word(cell: Cell, mark: str) -> bool:
+    """Tell whether a cell has a name that is no number; somebody may be called Na."""
+    return _name(cell) != "" and (is_blank(cell) or number(cell, mark) is None)
 
 
 def _is_whole(cell: Cell) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 
 from coalitions.game import FloatMatrix, IntMatrix, IntVector
 from solvers.branch_and_cut.problem import Problem
-from solvers.local_search.seeds import RandomState, random_state
 from solvers.preparation.components import components, numbered
+from solvers.seeds import RandomState, random_state
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.dual.multipliers import Singles
@@ -45,6 +45,8 @@ class Incumbent:
         Tells whether it is time to stop; it is asked where a search is long.
     searched
         Returns the labels that a local search on the whole graph ends with.
+    quick
+        Whether that takes no longer than a few looks at the bound: it does on few edges.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Incumbent:
         seed: int,
         expired: Callable[[], bool] = lambda: False,
         searched: Callable[[], IntVector] | None = None,
+        quick: bool = False,
     ) -> None:
         self._exact = weights
         self.labels: IntVector = np.arange(len(weights))
@@ -63,6 +66,7 @@ class Incumbent:
         self._seed = seed
         self.expired = expired
         self._searched = searched if len(weights) > FEW_PLAYERS else None
+        self.quick = quick
         self._annealing: Iterator[Improvement] | None = None
         self._slices_left = SLICES
         self._worked = 0.0

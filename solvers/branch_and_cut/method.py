@@ -85,6 +85,7 @@ class BranchAndCut(Solver):
     ) -> Answer:
         """Return the best structure, a bound, and a way to a certificate of it."""
         from solvers.branch_and_cut.incumbent import Incumbent
+        from solvers.local_search.slices import fits_table
 
         seconds, n = limits.seconds_left, graph.n_players
         if n > FEW_GROUPS and SHARE_OF_PREPARATION * seconds < SECONDS_PER_PAIR * n**2:
@@ -98,6 +99,7 @@ class BranchAndCut(Solver):
             limits.seed,
             expired=lambda: limits.expired,
             searched=functools.partial(_searched, graph, limits, warm_start),
+            quick=not fits_table(graph),
         )
         known = _is_known(task, incumbent, self.certify)
         if known and not self.certify:

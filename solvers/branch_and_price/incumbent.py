@@ -70,16 +70,15 @@ class Incumbent:
 
         try:
             sizes = self._problem.sizes
-            first = start if self.labels is None else self.labels
-            labels = repaired(self._weights, sizes, first, seed=self._seed, expired=self._expired)
+            labels = repaired(self._weights, sizes, start, seed=self._seed, expired=self._expired)
         except NoSolutionError:
             return
         self.offer(labels)
 
-    def improve(self, labels: IntVector, rounds: int) -> None:
-        """Offer a structure, and what some rounds of local search make of it."""
+    def improve(self, labels: IntVector, rounds: int | None) -> None:
+        """Offer a structure, and what some rounds of local search make of it, or none at all."""
         self.offer(labels)
-        if self._problem.n <= SMALL or not self._problem.sizes.met_by(labels):
+        if rounds is None or self._problem.n <= SMALL or not self._problem.sizes.met_by(labels):
             return
         from solvers.local_search.sized import improved
 

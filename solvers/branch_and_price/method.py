@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,10 +20,21 @@ from solvers.sizes import Sizes
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, is_ctrl_c
 
 if TYPE_CHECKING:
+    from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.problem import Problem
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
+
+
+WIDE = 10
+"""Where more nodes than this fit in a coalition, the search for columns may take very long."""
+
+WIDE_ROUNDS = 8
+"""Rounds of local search there."""
+
+SHARE_OF_BOUND, LONGEST_BOUND = 0.25, 20.0
+"""Part of the time, and seconds, for a bound that does not look at the demands."""
 
 
 class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
@@ -74,11 +86,15 @@ class BranchAndPrice(Solver):
         weights[i, j] = weights[j, i] = scaled.integers
         problem = Problem.of(weights, sizes)
         with one_blas_thread():
-            return _searched(problem, scaled, limits, warm_start)
+            return _searched(graph, problem, scaled, limits, warm_start)
 
 
 def _searched(
-    problem: Problem, scaled: ScaledWeights, limits: Limits, warm_start: IntVector | None
+    graph: SynergyGraph,
+    problem: Problem,
+    scaled: ScaledWeights,
+    limits: Limits,
+    warm_start: IntVector | None,
 ) -> Answer:
     from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.proof import certificate_of
@@ -103,12 +119,16 @@ def _searched(
             return
         last_report = now
         value = float(scaled.unit * incumbent.value)
-        limits.report(Progress(value, scaled.bound(tree.bound), now - started))
+        limits.report(Progress(value, min(general, scaled.bound(tree.bound)), now - started))
 
-    tree = TreeSearch(problem, incumbent, allowed=allowed, check=check)
+    tree = TreeSearch(problem, incumbent, allowed=allowed, check=check, seed=limits.seed)
+    general = math.inf
     try:
         incumbent.begin(warm_start)
-        tree.run()
+        if problem.places > WIDE and problem.n > 2 * WIDE:
+            general = _general_bound(graph, incumbent, limits)
+        if incumbent.labels is None or general > scaled.bound(allowed(incumbent.value)):
+            tree.run()
     except TimeIsUp:
         pass
     except (KeyboardInterrupt, SystemError) as error:
@@ -123,10 +143,25 @@ def _searched(
         )
     return Answer(
         labels=incumbent.labels,
-        bound=scaled.bound(tree.bound),
+        bound=min(general, scaled.bound(tree.bound)),
         stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
         prove=lambda: certificate_of(tree.record(), problem.n, scaled.unit),
     )
+
+
+def _general_bound(graph: SynergyGraph, incumbent: Incumbent, limits: Limits) -> float:
+    """Return a bound on all structures, whatever their sizes; the best may meet the demands."""
+    from solvers.branch_and_cut.method import BranchAndCut
+
+    if not (graph.edges.weight > 0).any():
+        return 0.0
+    seconds = min(SHARE_OF_BOUND * limits.seconds_left, LONGEST_BOUND)
+    part = replace(limits, deadline=clock() + seconds, report=None)
+    found = BranchAndCut().search(graph, limits=part)
+    incumbent.begin(found.labels)
+    if incumbent.labels is not None:
+        incumbent.improve(incumbent.labels, WIDE_ROUNDS)
+    return found.bound
 
 
 def _tolerance(problem: Problem, scaled: ScaledWeights, labels: IntVector) -> int:

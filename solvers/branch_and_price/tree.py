@@ -13,6 +13,7 @@ from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.master import Master, Relaxed
+from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Fork, Leaf, Record
@@ -22,13 +23,13 @@ KEEP = 3
 """Columns kept for each node in a search for columns."""
 
 INERTIA = 0.6
-"""How much of the prices searched for stays with the best so far."""
+"""How much of the prices searched for stays with the best so far [Wentges1997]_."""
 
 ROOT_STEPS = 1_000_000
 """The search for columns of a node is given up after so many steps; more if none are found so."""
 
-DIVE_EVERY = 32
-"""After so many branchings, one case is followed down to a structure."""
+DIVE_EVERY, DIVE_NEARBY = 16, 8
+"""After so many branchings, one case is followed down to a structure: of the whole, of a part."""
 
 ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 """How often triples are added at the root, and in every other case."""
@@ -36,8 +37,17 @@ ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
 
-ROUNDS = 4
-"""Rounds of local search at the root; later it is one."""
+LARGE = 80
+"""From so many nodes on it pays to look for structures on the way, and to solve parts of them."""
+
+FIRST_NEARBY, NEARBY = 300, 1.0
+"""Rounds for such parts at first, and then for each round of the whole; they take far less time."""
+
+NEAR, FARTHER, FARTHEST = 44, 2, 72
+"""Nodes of the first part, how many more if nothing better was found there, and nodes at most."""
+
+NEARBY_CASES = 100
+"""Cases in the search of a part."""
 
 CANDIDATES, DOUBTFUL = 6, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
@@ -87,6 +97,10 @@ class TreeSearch:
         How large a bound may be, for the value of the incumbent, in whole weights.
     check
         Called every now and then; it may raise.
+    seed
+        Source of all randomness.
+    most_cases
+        The search ends when there are more; None if it does not.
     """
 
     def __init__(
@@ -96,9 +110,16 @@ class TreeSearch:
         *,
         allowed: Callable[[int], int],
         check: Callable[[], None],
+        seed: int = 0,
+        most_cases: int | None = None,
     ) -> None:
         self.problem, self.incumbent = problem, incumbent
         self.allowed, self.check = allowed, check
+        self._most_cases = most_cases
+        # After a dive: nothing, a descent, or a round of local search as well.
+        self._local_rounds = None if most_cases is not None else int(problem.n >= LARGE)
+        self._reach, self._rounds_nearby = NEAR, 0
+        self._rng = np.random.default_rng((seed, 5))
         self.master = Master(problem)
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
@@ -126,13 +147,14 @@ class TreeSearch:
         if root is not None:
             waiting.append(root)
         turn = 0
-        while waiting:
+        while waiting and (self._most_cases is None or len(self) <= self._most_cases):
             node = heapq.heappop(waiting)
             if self._closes(node.total):
                 continue
-            if turn % DIVE_EVERY == 0:
+            if turn % (DIVE_EVERY if self._most_cases is None else DIVE_NEARBY) == 0:
                 self._dive(node)
             turn += 1
+            self._search_nearby(node)
             if self._closes(node.total):
                 continue
             basis = self.master.pinned(node.relaxed.basis)
@@ -242,7 +264,33 @@ class TreeSearch:
             check=self.check,
         )
         if labels is not None:
-            self.incumbent.improve(labels, ROUNDS if len(self) == 1 else 1)
+            self.incumbent.improve(labels, self._local_rounds)
+
+    def _search_nearby(self, node: Open) -> None:
+        """Solve some teams of the best structure anew, while there is time for it."""
+        small = self.problem.n < LARGE or self._most_cases is not None
+        while not small and self._rounds_nearby < FIRST_NEARBY + NEARBY * self.rounds:
+            labels = self.incumbent.labels
+            if labels is None or self._closes(node.total):
+                return
+            members = self.master.members[node.relaxed.columns]
+            nodes = neighbourhood(labels, members, node.relaxed.levels, self._reach, self._rng)
+            n_others = len(np.unique(np.delete(labels, nodes)))
+            part = restricted(self.problem, nodes, n_others)
+            best = Incumbent(part, seed=0, expired=lambda: False)
+            best.offer(labels[nodes])
+            search = TreeSearch(
+                part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
+            )
+            search.run()
+            self._rounds_nearby += search.rounds
+            if best.labels is not None:
+                found = labels.copy()
+                found[nodes] = self.problem.n + best.labels
+                if self.incumbent.offer(found):
+                    self.add_structure(found)
+                    continue
+            self._reach = min(self._reach + FARTHER, FARTHEST)
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""

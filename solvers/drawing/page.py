@@ -50,10 +50,6 @@ def solution_page(graph: SynergyGraph, solution: Solution) -> str:
             figure.add_trace(trace, 1, 1)
         figure.update_xaxes(visible=False, row=1, col=1)
         figure.update_yaxes(visible=False, scaleanchor="x", row=1, col=1)
-    for cut in cells.cuts:
-        line = {"width": 1, "color": "black"}
-        figure.add_vline(cut - 0.5, line=line, row=1, col=column)
-        figure.add_hline(cut - 0.5, line=line, row=1, col=column)
     names = list(map(words, cells.names))
     numbers = [[in_a_cell(number) for number in row] for row in cells.matrix.tolist()]
     heat = go.Heatmap(
@@ -63,6 +59,10 @@ def solution_page(graph: SynergyGraph, solution: Solution) -> str:
         **({"text": numbers, "texttemplate": "%{text}"} if cells.numbered else {}),
     )  # fmt: skip
     figure.add_trace(heat, 1, column)
+    for cut in cells.cuts:  # after the matrix: plotly draws no lines where there is nothing yet
+        line = {"width": 1, "color": "black"}
+        figure.add_vline(cut - 0.5, line=line, row=1, col=column)
+        figure.add_hline(cut - 0.5, line=line, row=1, col=column)
     few = len(names) <= NAMED_PLAYERS
     ticks = {"tickvals": list(range(len(names))), "ticktext": names} if few else {}
     figure.update_xaxes(showticklabels=few, row=1, col=column, **ticks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -60,8 +61,16 @@ class SizedSearch:
         self.state: RandomState = random_state(seed, 2)
         self.choose = np.random.default_rng((seed, 2))
         self.threshold = 1e-12 * float(np.abs(self.weights).sum(axis=1).max(initial=0.0))
-        self.friends = _friends(self.weights, sizes)
-        self.unit = _unit(self.weights, sizes.max_size)
+
+    @functools.cached_property
+    def friends(self) -> IntMatrix:
+        """For each node those it gains most with [n, m]; only annealing asks."""
+        return _friends(self.weights, self.sizes)
+
+    @functools.cached_property
+    def unit(self) -> float:
+        """What a node typically gains or loses in a coalition of the largest size."""
+        return _unit(self.weights, self.sizes.max_size)
 
     def start_from(self, labels: IntVector) -> None:
         """Make `labels` the structure; what is beyond the most coalitions is shared out."""

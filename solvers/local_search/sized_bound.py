@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from coalitions.graph import SynergyGraph
 from solvers.local_search.bounds import cycle_packing_bound
-from solvers.local_search.slices import DENSE_PLAYERS
 from solvers.preparation.scaling import integer_weights
 from solvers.sizes import Sizes
 from solvers.solver import Limits
 
 ROWS_AT_ONCE = 256
+
+SECONDS_PER_CELL = 1e-7
+"""What the bound of best partners takes for each pair of players, which nobody can stop."""
 
 
 def sized_bound(graph: SynergyGraph, sizes: Sizes, *, limits: Limits) -> float:
@@ -27,10 +31,14 @@ def sized_bound(graph: SynergyGraph, sizes: Sizes, *, limits: Limits) -> float:
     >>> sized_bound(graph, pairs, limits=Limits())
     4.0
     """
-    bound = cycle_packing_bound(graph, limits=limits)
+    bound = math.inf
+    if limits.seconds_left > SECONDS_PER_CELL * graph.n_players**2:
+        bound = _of_best_partners(graph, sizes)
+    return min(bound, cycle_packing_bound(graph, limits=limits))
+
+
+def _of_best_partners(graph: SynergyGraph, sizes: Sizes) -> float:
     n = graph.n_players
-    if n > DENSE_PLAYERS or limits.expired:
-        return bound
     i, j, weight = graph.edges
     scaled = integer_weights(weight)
     matrix = np.zeros((n, n), np.int64)
@@ -40,7 +48,7 @@ def sized_bound(graph: SynergyGraph, sizes: Sizes, *, limits: Limits) -> float:
     least = np.minimum(-(-lacking // sizes.players.max()), most)
     width, twice = int(most.max()), 0
     if width == 0:
-        return min(bound, 0.0)
+        return 0.0
     places = np.arange(width + 1)
     lowest = np.iinfo(np.int64).min // 4
     for first in range(0, n, ROWS_AT_ONCE):
@@ -52,4 +60,4 @@ def sized_bound(graph: SynergyGraph, sizes: Sizes, *, limits: Limits) -> float:
         sums = np.concatenate((np.zeros((len(some), 1), np.int64), some.cumsum(axis=1)), axis=1)
         allowed = (least[rows, None] <= places) & (places <= most[rows, None])
         twice += sum(np.where(allowed, sums, lowest).max(axis=1).tolist())
-    return min(bound, scaled.bound(twice // 2))
+    return scaled.bound(twice // 2)

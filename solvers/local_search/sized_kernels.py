@@ -11,13 +11,19 @@ a descent lowers the strain first and then raises the value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
 from solvers.local_search.random_state import RandomState, two_below, uniform
+
+# A literal −1 or 1 would be a type of its own, and every kernel compiled for each of them.
+NOBODY: Any = np.int64(-1)
+NOTHING: Any = np.int64(0)
+ONE_MORE: Any = np.int64(1)
+ONE_LESS: Any = np.int64(-1)
 
 
 class Rules(NamedTuple):
@@ -140,10 +146,11 @@ def _count(rules: Rules, teams: Teams, weights: FloatMatrix, i: int, c: int, sig
     teams.loads[c] += sign * rules.loads[i]
     for r in range(rules.holds.shape[1]):
         teams.roles[c, r] += sign * rules.holds[i, r]
-    teams.strains[c] = strain_of(rules, teams, c, -1, -1)
+    teams.strains[c] = strain_of(rules, teams, c, NOBODY, NOBODY)
     row, into = weights[i], teams.gains[c]
     if teams.nodes[c] == 0:
-        into[:] = 0.0  # an empty slot gains nothing, exactly
+        for j in range(len(row)):
+            into[j] = 0.0  # an empty slot gains nothing, exactly
     else:
         for j in range(len(row)):
             into[j] += sign * row[j]
@@ -154,7 +161,7 @@ def _leave(rules: Rules, teams: Teams, weights: FloatMatrix, i: int) -> None:
     c, before, after = teams.slots[i], teams.before[i], teams.after[i]
     teams.after[before], teams.before[after] = after, before
     teams.entry[c] = before
-    _count(rules, teams, weights, i, c, -1)
+    _count(rules, teams, weights, i, c, ONE_LESS)
     if teams.nodes[c] == 0:
         teams.used[0] -= 1
 
@@ -170,7 +177,7 @@ def _enter(rules: Rules, teams: Teams, weights: FloatMatrix, i: int, c: int) -> 
     teams.before[i], teams.after[i] = before, after
     teams.after[before], teams.before[after] = i, i
     teams.entry[c], teams.slots[i] = i, c
-    _count(rules, teams, weights, i, c, 1)
+    _count(rules, teams, weights, i, c, ONE_MORE)
 
 
 @njit(cache=True)
@@ -190,22 +197,26 @@ def _exchange(
     teams.strain[0] += strain
 
 
-@njit(cache=True)
 def restart(rules: Rules, teams: Teams, weights: FloatMatrix, labels: IntVector) -> None:
     """Make `labels`, which are slots, the structure, computed afresh; the best so far stays."""
-    n = len(labels)
-    teams.gains[:] = 0.0
-    for counts in (teams.nodes, teams.players, teams.loads, teams.strains):
-        counts[:] = 0
-    teams.roles[:] = 0
-    teams.used[0] = 0
-    for i in range(n):
+    for numbers in (teams.gains, teams.nodes, teams.players, teams.loads, teams.roles):
+        numbers.fill(0)
+    teams.strains.fill(0)
+    teams.used.fill(0)
+    fill(rules, teams, weights, labels)
+
+
+@njit(cache=True)
+def fill(rules: Rules, teams: Teams, weights: FloatMatrix, labels: IntVector) -> None:
+    """Put everybody into empty slots."""
+    for i in range(len(labels)):
         _enter(rules, teams, weights, i, labels[i])
-    total, strain = 0.0, teams.strains.sum() + max(0, rules.bounds[2] - teams.used[0])
-    rivals = 0
-    for i in range(n):
+    total, strain, rivals = 0.0, max(0, rules.bounds[2] - teams.used[0]), 0
+    for c in range(len(teams.nodes)):
+        strain += teams.strains[c]
+    for i in range(len(labels)):
         total += teams.gains[labels[i], i]
-        rivals += _rivals_in(rules, teams, i, labels[i], -1)
+        rivals += _rivals_in(rules, teams, i, labels[i], NOBODY)
     teams.value[0] = total / 2.0
     teams.strain[0] = strain + rivals // 2
     _keep_if_best(teams, 0.0)
@@ -216,7 +227,7 @@ def _keep_if_best(teams: Teams, threshold: float) -> None:
     if teams.strain[0] == 0 and (not teams.met[0] or teams.value[0] > teams.best[0] + threshold):
         teams.met[0] = 1
         teams.best[0] = teams.value[0]
-        teams.best_slots[:] = teams.slots
+        copy_into(teams.best_slots, teams.slots)
 
 
 @njit(cache=True)
@@ -240,7 +251,7 @@ def anneal(
     hopeless = -40.0 * temperature
     for _ in range(proposals):
         i, kind = two_below(state, n, 16)
-        a, partner = teams.slots[i], -1
+        a, partner = teams.slots[i], NOBODY
         if kind < 11:
             choice, steps = two_below(state, m, 8)
             friend = friends[i, choice]
@@ -283,14 +294,15 @@ def settle(
     """
     n, k = len(teams.slots), len(teams.nodes)
     changes = 0
-    for i in turn:
+    for place in range(len(turn)):
+        i = turn[place]
         a = teams.slots[i]
-        partner, target, relief, most = -1, -1, 0, threshold
+        partner, target, relief, most = NOBODY, NOBODY, NOTHING, threshold
         emptied = teams.nodes[a] == 1
         # Slots first, as moves; then nodes, as partners. All empty slots are the same.
         for choice in range(k + n):
             if choice < k:
-                b, j = choice, -1
+                b, j = choice, NOBODY
                 if teams.nodes[b] == 0:
                     if emptied:
                         continue

@@ -12,7 +12,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
-from solvers._solve import solve
+from solvers import solve
 from solvers.preparation.sizes import player_number
 from solvers.solution import Solution
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.graph import SynergyGraph
-from solvers._solve import solve
+from solvers import solve
 from solvers.preparation.sizes import player_number
 from solvers.solution import Solution
 

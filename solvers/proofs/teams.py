@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from coalitions.game import IntMatrix, IntVector
 from solvers.proofs.reading import (
     damaged,
@@ -115,6 +117,13 @@ class TeamsProof:
             bound=whole(entry(document, "bound"), "bound"),
             tree=tuple(_entry_from_json(case) for case in list_of(document, "tree")),
         )
+
+
+def one_node_proof() -> TeamsProof:
+    """Return the proof where all players must be together: nothing is to be gained."""
+    none = np.empty(0, np.int64)
+    leaf = Leaf(np.zeros(1, np.int64), 0, none.reshape(0, 3), none)
+    return TeamsProof(((0,),), Fraction(1), 0, 0, (leaf,))
 
 
 def _entry_to_json(case: Leaf | Fork) -> dict[str, Any]:

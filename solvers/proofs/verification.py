@@ -252,22 +252,28 @@ def _teams_bound(
     apart = node_of[np.array(sorted(links.apart), np.int64).reshape(-1, 2)]
     inside, pairs = between_nodes(graph, node_of, len(nodes), apart)
     _check_unit(proof.unit, "the proof")
-    whole = rounded(pairs.weight, proof.unit)
-    may = ~pairs.forbidden
-    rules = _rules(demands, nodes, apart)
-    check_teams(proof, pairs.one[may], pairs.two[may], whole[may], rules)
-    # Exactly, pair by pair: a bound on roundings would count that of −1e16 for "never".
+    block = structure.labels[[node[0] for node in nodes]]
+    joined = pairs.weight[block[pairs.one] == block[pairs.two]].tolist()
+    worth, lost = exact_sum(joined), -exact_sum([weight for weight in joined if weight < 0.0])
+    # Whoever joins a pair below −2 · (all gains + the losses here) is worth less than what is here.
+    # So such pairs, −1e16 for "never" among them, count as pairs that must be apart.
+    stake = gains(pairs) + lost
+    dear = np.array([Fraction(weight) < -2 * stake for weight in pairs.weight.tolist()], np.bool_)
+    may = ~(pairs.forbidden | dear)
+    apart = np.stack((pairs.one[~may], pairs.two[~may]), axis=1)
+    kept = pairs[may]
+    whole = rounded(kept.weight, proof.unit)
+    check_teams(proof, kept.one, kept.two, whole, _rules(demands, nodes, apart))
+    # Exactly, pair by pair: a bound on the roundings of large losses would be too much.
     short = [
         Fraction(weight) + Fraction(above) - proof.unit * int(k)
         for weight, above, k in zip(
-            pairs.weight[may].tolist(), pairs.above[may].tolist(), whole[may].tolist(), strict=True
+            kept.weight.tolist(), kept.above.tolist(), whole.tolist(), strict=True
         )
     ]
     bound = proof.unit * proof.bound + sum((off for off in short if off > 0), Fraction(0))
-    block = structure.labels[[node[0] for node in nodes]]
-    joined = pairs.weight[(block[pairs.one] == block[pairs.two]) & (pairs.weight < 0)]
-    lost = min(-sum(map(Fraction, joined.tolist()), Fraction(0)), Fraction(sys.float_info.max))
-    return inside + min(bound, gains(pairs)), gains(pairs), float(lost)
+    lost = min(lost, Fraction(sys.float_info.max))
+    return inside + min(max(bound, worth), gains(pairs)), gains(pairs), float(lost)
 
 
 def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector) -> Rules:

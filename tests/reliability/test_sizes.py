@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coalitions import InfeasibleError, SynergyGraph
-from solvers import Solution, available, solve
+from coalitions import InfeasibleError, InvalidInputError, SynergyGraph
+from solvers import Solution, available, solve, verify
 from solvers.backends.brute_force import BruteForce
 from tests.reliability.exact import exact_value, partitions
 from tests.reliability.graphs import KINDS, _links
@@ -115,7 +115,7 @@ def at_stake(subject: Sized, solution: Solution) -> Fraction:
 def failures(subject: Sized, solver: str) -> list[str]:
     """Return what does not hold for one solver on one graph."""
     optimum = best_value(subject)
-    options = {} if solver == "brute-force" else {"formulation": "full"}
+    options = {"formulation": "full"} if solver in BACK_ENDS else {}
     about = f"seed {subject.seed} ({subject.kind}), {solver}"
     try:
         solution = solve(subject.graph, solver, **subject.demands, **options)
@@ -140,8 +140,21 @@ def failures(subject: Sized, solver: str) -> list[str]:
         said.append("not proven")
     if solution.bound < float(optimum):
         said.append("the bound is below the optimum")
+    if solver == "branch-and-price":
+        said += doubts(subject, solution, optimum)
     numbers = f"value {solution.value!r}, bound {solution.bound!r}, optimum {float(optimum)!r}"
     return [f"{about}: {what}: {numbers}" for what in said]
+
+
+def doubts(subject: Sized, solution: Solution, optimum: Fraction) -> list[str]:
+    """Return what does not hold for the certificate of a solution."""
+    try:
+        found = verify(subject.graph, solution.structure, solution.certificate, **subject.demands)
+    except InvalidInputError as error:
+        return [str(error)]
+    if found.bound < float(optimum):
+        return ["the verified bound is below the optimum"]
+    return [] if found.optimal else [f"the certificate proves only {found.bound!r}"]
 
 
 def checked(seeds, solvers, record_property) -> None:
@@ -166,12 +179,12 @@ def test_sizes_on_graphs_of_all_kinds(record_property):
     # Enumeration takes every graph; the back-ends take turns, one for every second.
     def solvers(seed: int) -> list[str]:
         turn = [BACK_ENDS[seed // 2 % len(BACK_ENDS)]] if BACK_ENDS and seed % 2 else []
-        return ["brute-force", *turn]
+        return ["brute-force", "branch-and-price", *turn]
 
     checked(range(4 * len(SIZED_KINDS)), solvers, record_property)
 
 
-EXACT = ("brute-force", *BACK_ENDS)
+EXACT = ("brute-force", "branch-and-price", *BACK_ENDS)
 
 
 def single(weights: dict[tuple[int, int], float], **demands: Any) -> Sized:
@@ -191,7 +204,7 @@ def test_nothing_to_gain_and_nothing_lost_is_optimal(solver):
         subject.graph,
         solver,
         max_size=1,
-        **({} if solver == "brute-force" else {"formulation": "full"}),
+        **({"formulation": "full"} if solver in BACK_ENDS else {}),
     )
     assert (solution.value, solution.bound, solution.losses) == (0.0, 0.0, 0.0)
 
@@ -254,4 +267,4 @@ def test_a_second_search_starts_from_what_the_first_found():
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seeds", parts(3400, 340), ids=named)
 def test_sizes_on_thousands_of_graphs(seeds, record_property):
-    checked(seeds, lambda _: ["brute-force", *BACK_ENDS], record_property)
+    checked(seeds, lambda _: EXACT, record_property)

@@ -413,3 +413,69 @@ def test_a_proof_is_checked_in_less_time_than_it_took_to_find():
     solved = time.process_time()
     assert verify(graph, solution.structure, solution.certificate, max_size=4).optimal
     assert time.process_time() - solved < max(solved - began, 0.5)
+
+
+# --- single numbers changed ------------------------------------------------------------------
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths to everything in a document."""
+    inside = document.items() if isinstance(document, dict) else enumerate(document)
+    found = []
+    for key, entry in inside:
+        found.append((*path, key))
+        if isinstance(entry, dict | list):
+            found += places(entry, (*path, key))
+    return found
+
+
+def changed(rng: np.random.Generator, document: Any) -> Any:
+    """Return a copy of a document with one thing in it changed, doubled or gone."""
+    document = json.loads(json.dumps(document))
+    every = places(document)
+    *way, last = every[int(rng.integers(len(every)))]
+    holder = document
+    for key in way:
+        holder = holder[key]
+    entry = holder[last]
+    kind = int(rng.integers(8))
+    if kind == 0:
+        del holder[last]
+    elif isinstance(entry, int) and kind < 6:
+        step = int(rng.choice([1, -1, 1 << BITS, -1 << BITS, 1 << 62, -entry, 10**30]))
+        holder[last] = entry + step
+    elif isinstance(entry, list) and kind < 5:
+        holder[last] = entry + entry if kind < 3 else entry[::-1]
+    else:
+        holder[last] = [None, "x", 1.5, [], {}, True][int(rng.integers(6))]
+    return document
+
+
+def refused_or_true(seed: int, times: int) -> int:
+    """Change a proof in single places; return how many of the changed ones were refused."""
+    rng = np.random.default_rng([11, seed])
+    asked, optimum, structure = answered(seed)
+    document = proof_of(asked, optimum, forks=seed % 3).to_json()
+    refusals = 0
+    for _ in range(times):
+        other = changed(rng, document)
+        try:
+            found = checked(asked, structure, Certificate.from_json(other))
+        except InvalidInputError:
+            refusals += 1
+            continue
+        assert found.bound is not None
+        assert found.bound >= optimum, (seed, other)
+    return refusals
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_proof_with_one_thing_changed_is_refused_or_right(seed):
+    assert refused_or_true(seed, 60) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(6, 46))
+def test_thousands_of_proofs_with_one_thing_changed_are_refused_or_right(seed):
+    assert refused_or_true(seed, 200) > 60

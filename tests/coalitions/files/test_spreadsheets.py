@@ -5,6 +5,7 @@ Every export here is made as the program named makes it: separators, quotes, lin
 
 from __future__ import annotations
 
+import csv
 import datetime
 import io
 import sys
@@ -13,6 +14,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 from coalitions import InvalidInputError, SynergyGraph
 from coalitions.errors import InputWarning, MissingDependencyError
@@ -258,6 +261,13 @@ def test_numbers_in_the_header_are_names_if_they_count(tmp_path):
     assert graph.labels == ("a", "b", "sum")
 
 
+def test_somebody_may_be_called_na(tmp_path):
+    graph, _ = read(written(tmp_path, "csv", "Na,Bob,3\nBob,None,1\n"))
+    assert graph.labels == ("Na", "Bob", "None")
+    graph, _ = read(written(tmp_path, "csv", ",Bob,Na\nBob,0,2\nNa,2,0\n"))
+    assert graph.labels == ("Bob", "Na")
+
+
 def test_counted_players_with_a_blank_diagonal_keep_their_numbers(tmp_path):
     graph, _ = read(written(tmp_path, "csv", ",1,2\n1,,5\n2,5,\n"))
     assert graph.labels == ("1", "2")
@@ -287,6 +297,51 @@ def test_unknown_pairs_are_refused_or_what_one_says(tmp_path):
     with pytest.raises(InvalidInputError, match="the pair 'Bob'–'Dan' has no number"):
         SynergyGraph.read(written(tmp_path, "csv", pairs))
     assert "1 blank pair as 0" in read(written(tmp_path, "csv", pairs), missing=0)[1]
+
+
+WORDS = st.text(
+    st.characters(categories=["L", "N", "P", "Zs", "S"], exclude_characters='"'),
+    min_size=1,
+    max_size=8,
+).map(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.lists(WORDS.filter(bool), min_size=1, max_size=5, unique=True),
+    separator=st.sampled_from(",;\t"),
+    mark=st.sampled_from(".,"),
+    diagonal=st.sampled_from(["", "0", "NA"]),
+    seed=st.integers(0, 10**6),
+    corner=st.sampled_from(["", "Team"]),
+)
+@example(names=[":", "0."], separator=",", mark=",", diagonal="", seed=15, corner="")
+def test_a_table_is_read_as_it_was_meant_or_refused(
+    tmp_path_factory, names, separator, mark, diagonal, seed, corner
+):
+    """Whatever players are called: never other players or other numbers."""
+    # Without a corner and a diagonal, players called 5 and 7 are a matrix without names.
+    assume(corner or diagonal == "0" or any(number(name) is None for name in names))
+    n = len(names)
+    rng = np.random.default_rng(seed)
+    matrix = np.triu(np.round(rng.normal(0, 30, (n, n)), int(rng.integers(0, 4))), 1)
+    matrix = matrix + matrix.T + 0.0
+    text = io.StringIO()
+    table = csv.writer(text, delimiter=separator)
+    table.writerow([corner, *names])
+    for a, name in enumerate(names):
+        cells = [
+            diagonal if a == b else f"{matrix[a, b]:.10g}".replace(".", mark) for b in range(n)
+        ]
+        table.writerow([name, *cells])
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+    try:
+        graph, _ = read(path)
+    except InvalidInputError:
+        return
+    assert graph.labels == tuple(names)
+    assert graph.matrix.tolist() == matrix.tolist()
 
 
 REFUSED = {

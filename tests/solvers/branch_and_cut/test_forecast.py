@@ -70,6 +70,18 @@ def test_on_random_graphs_the_default_is_as_good_as_local_search(n, monkeypatch)
     assert default.value <= default.bound <= graph.positive_weight
 
 
+def test_on_few_edges_the_default_is_as_good_as_local_search(monkeypatch):
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 400, (2, 4000))
+    pair = np.unique((i * 400 + j)[i < j])
+    graph = SynergyGraph.from_edges(400, pair // 400, pair % 400, rng.normal(0.1, 1, len(pair)))
+    for solver in ("auto", "local-search"):
+        solve(graph, solver, time_limit=0.3)
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    search = solve(graph, "local-search", time_limit=2.0)
+    assert solve(graph, time_limit=2.0).value >= 0.997 * search.value, "it was 1.5 % below"
+
+
 def test_what_is_not_hopeless_is_still_proven_in_a_short_time(monkeypatch):
     graph = SynergyGraph(planted(300, 15, 70).astype(float))
     solve(graph, time_limit=0.3)

@@ -189,6 +189,7 @@ def test_small_matrices_have_numbers_and_coalitions_have_discs(friends, tmp_path
     page = (tmp_path / "page.html").read_text()
     assert '"texttemplate":"%{text}"' in page
     assert page.count('"type":"circle"') >= 2
+    assert page.count('"type":"line"') >= 2  # between the coalitions, across and down
     large = SynergyGraph(np.zeros((17, 17)))
     assert not solution_figure(large, solution_of(large, [0] * 17)).axes[1].texts
 

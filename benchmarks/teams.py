@@ -1,0 +1,101 @@
+"""How fast branch-and-price proves the best teams of limited sizes, next to others.
+
+Run from the repository's root::
+
+    python benchmarks/teams.py [targets] [peers] [--seconds 120] [--seeds 3] [--only TEXT]
+
+``targets`` runs the families that must be proven, ``peers`` gives the smaller ones to HiGHS, CP-SAT
+and CBC on the full formulation (a quarter of an hour or more: they often need all their time).
+Graphs are random, normal(0.1, 1) with two decimals; planted ones have 2 more inside planted teams.
+Times are CPU-seconds of this process and its children on one core; compilation and imports are not
+counted. ``--seconds`` is wall time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# This folder must not come first: it has modules with the names of packages.
+sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
+
+from coalitions import CoalitionError  # noqa: E402
+from solvers import solve  # noqa: E402
+
+SMALL = {"max_size": 4}
+
+TARGETS = {
+    "n = 20, at most 4": (20, SMALL),
+    "n = 20, 3 to 5 in 5 teams": (20, {"min_size": 3, "max_size": 5, "n_groups": 5}),
+    "n = 60, at most 4": (60, SMALL),
+    "n = 60, 3 to 5 in 15 teams": (60, {"min_size": 3, "max_size": 5, "n_groups": 15}),
+    "n = 100, at most 4": (100, SMALL),
+    "n = 100, 3 to 5 in 25 teams": (100, {"min_size": 3, "max_size": 5, "n_groups": 25}),
+    "n = 150, at most 4": (150, SMALL),
+    "n = 200, planted teams of 5": (200, {"max_size": 5}),
+}
+
+PEERS = ("highs", "cp-sat", "cbc")
+PEER_PLAYERS = 60
+"""The full formulation of more players is not handed over: at 60, nobody came near."""
+
+
+def graph(n, seed, planted=0):
+    """Return a random graph; with `planted`, teams of that size are there to be found."""
+    rng = np.random.default_rng(seed)
+    team = rng.permutation(n) // planted if planted else np.arange(n)
+    weights = rng.normal(0.1, 1, (n, n)) + 2.0 * (team[:, None] == team)
+    upper = np.triu(weights.round(2), 1)
+    return upper + upper.T
+
+
+def cpu_seconds():
+    """CPU time of this process and of the children that have ended."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in usage)
+
+
+def timed(matrix, seconds, solver, **demands):
+    """Solve, and return what is printed of it."""
+    began = cpu_seconds()
+    try:
+        found = solve(matrix, solver, time_limit=seconds, **demands)
+    except CoalitionError as error:
+        return f"{cpu_seconds() - began:8.2f} s  {type(error).__name__}"
+    spent = cpu_seconds() - began
+    verdict = "proven" if found.optimal else f"gap {100 * found.gap:.2f} %"
+    nodes = f"  {found.stats['nodes']} nodes" if "nodes" in found.stats else ""
+    return f"{spent:8.2f} s  {verdict:12} {found.value:9.2f} ≤ {found.bound:9.2f}{nodes}"
+
+
+def main():
+    """Print a line for each graph and solver."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help="targets, peers; both if none is named")
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="families whose name has this text")
+    asked = parser.parse_args()
+    parts = asked.parts or ["targets", "peers"]
+    solve(graph(24, 0), "branch-and-price", max_size=3)  # kernels are ready
+    for name, (n, demands) in TARGETS.items():
+        if asked.only not in name:
+            continue
+        planted = 5 if "planted" in name else 0
+        for seed in range(asked.seeds):
+            matrix = graph(n, seed, planted)
+            if "targets" in parts:
+                line = timed(matrix, asked.seconds, "branch-and-price", **demands)
+                print(f"{name:30} seed {seed}  branch-and-price  {line}", flush=True)
+            if "peers" in parts and n <= PEER_PLAYERS and seed == 0:
+                for peer in PEERS:
+                    line = timed(matrix, asked.seconds, peer, formulation="full", **demands)
+                    print(f"{name:30} seed {seed}  {peer:16}  {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
