@@ -11,8 +11,8 @@ import numpy as np
 
 from coalitions.game import FloatMatrix, IntMatrix, IntVector
 from solvers.branch_and_cut.problem import Problem
-from solvers.local_search.seeds import RandomState, random_state
 from solvers.preparation.components import components, numbered
+from solvers.seeds import RandomState, random_state
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.dual.multipliers import Singles

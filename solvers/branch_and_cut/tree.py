@@ -22,8 +22,8 @@ from solvers.branch_and_cut.problem import Problem
 from solvers.branch_and_cut.record import Record
 from solvers.branch_and_cut.schedule import Schedule
 from solvers.branch_and_cut.short_cuts import ShortCuts
-from solvers.local_search.seeds import RandomState, random_state
 from solvers.preparation.components import components
+from solvers.seeds import RandomState, random_state
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.compiling.kernel import njit
-from solvers.local_search.seeds import RandomState, random_state
+from solvers.seeds import RandomState, random_state
 
 __all__ = ["RandomState", "below", "draw", "random_state", "shuffle", "two_below", "uniform"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from coalitions.game import IntMatrix
 from solvers.branch_and_cut.dual.multipliers import Singles, row_keys
 from solvers.branch_and_cut.dual.tools import Tools
-from solvers.local_search.seeds import RandomState
+from solvers.seeds import RandomState
 
 
 def violated_cuts(

@@ -14,7 +14,7 @@ import numpy as np
 
 from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_cut.dual.multipliers import LONGEST, Ages, Singles, Smalls
-from solvers.local_search.seeds import RandomState
+from solvers.seeds import RandomState
 
 
 def ascend(

@@ -13,7 +13,7 @@ from solvers.branch_and_cut.dual import kernels as compiled_dual
 from solvers.branch_and_cut.dual import plain as plain_dual
 from solvers.branch_and_cut.dual.multipliers import LONGEST
 from solvers.branch_and_cut.merges import merges
-from solvers.local_search.seeds import random_state
+from solvers.seeds import random_state
 
 
 def random_weights(rng: np.random.Generator, n: int) -> np.ndarray:
