@@ -85,7 +85,7 @@ class BranchAndCut(Solver):
         from solvers.branch_and_cut.dolls import closed_by_dolls
         from solvers.branch_and_cut.incumbent import Incumbent
         from solvers.local_search.search import searched
-        from solvers.local_search.slices import fits_table
+        from solvers.local_search.slices import fits_table, leaving_time_to_close
 
         seconds = limits.seconds_left
         if SHARE_OF_PREPARATION * limits.seconds_left < SECONDS_PER_PAIR * graph.n_players**2:
@@ -104,7 +104,8 @@ class BranchAndCut(Solver):
         incumbent.descend()
         if self.certify or limits.expired or not closed_by_dolls(task.problem, incumbent):
             cheap = _search_first(graph, task, incumbent, limits)
-            answer, short_cuts = _bounded(task, incumbent, limits, self.certify)
+            hurried = leaving_time_to_close(limits, graph.n_players)
+            answer, short_cuts = _bounded(task, incumbent, hurried, self.certify)
             if not self.certify:  # a certificate proves the bound of the dual
                 answer = replace(answer, bound=min(answer.bound, cheap))
         else:
