@@ -85,7 +85,7 @@ class BranchAndCut(Solver):
     ) -> Answer:
         """Return the best structure, a bound, and a way to a certificate of it."""
         from solvers.branch_and_cut.incumbent import Incumbent
-        from solvers.local_search.slices import fits_table
+        from solvers.local_search.slices import fits_table, leaving_time_to_close
 
         seconds, n = limits.seconds_left, graph.n_players
         if n > FEW_GROUPS and SHARE_OF_PREPARATION * seconds < SECONDS_PER_PAIR * n**2:
@@ -108,7 +108,8 @@ class BranchAndCut(Solver):
             answer, short_cuts = Answer(incumbent.labels, bound, stats), 1
         else:
             cheap = math.inf if known else _search_first(graph, task, incumbent, limits)
-            answer, short_cuts = _bounded(task, incumbent, limits, self.certify, known)
+            hurried = leaving_time_to_close(limits, n)
+            answer, short_cuts = _bounded(task, incumbent, hurried, self.certify, known)
             if not self.certify:  # a certificate proves the bound of the dual
                 answer = replace(answer, bound=min(answer.bound, cheap))
         if not short_cuts:
