@@ -14,12 +14,16 @@ by a millionth, each by another, which keeps the method from standing still.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from coalitions.game import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.problem import Problem
+
+Exchange = Callable[[IntVector, FloatMatrix, FloatVector, FloatVector, int], int]
+"""Improves basis, inverse, levels and prices by at most so many exchanges; tells how many."""
 
 PIVOTS_AT_ONCE = 100
 """After so many exchanges the inverse is computed anew."""
@@ -72,9 +76,9 @@ class Master:
         Triples of nodes that have a row [t, 3].
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, compiled: bool = True) -> None:
         n, sizes = problem.n, problem.sizes
-        self.problem = problem
+        self.problem, self._compiled = problem, compiled
         self.members: BoolMatrix = np.zeros((0, n), np.bool_)
         self.worth: IntVector = np.zeros(0, np.int64)
         self.triples: IntMatrix = np.zeros((0, 3), np.int64)
@@ -169,14 +173,11 @@ class Master:
         The basis may hold other columns, and may lack the rows that were added last. After `most`
         exchanges it is enough.
         """
-        from solvers.branch_and_price._simplex import SHORT, pivots
-
         costs = np.ldexp(self.worth, self.problem.bits) / self._unit
         costs[~active] = -dear
         allowed = np.flatnonzero(active)
         basis = self._completed(basis)
-        m = len(basis)
-        short, direction = np.zeros(SHORT, np.int64), np.zeros(m)
+        exchange = self._exchanges(allowed, costs)
         while True:
             # The inverse of the last solution serves again, if it has not grown too old.
             known, inverse, age = self._kept
@@ -185,21 +186,7 @@ class Master:
                 pinned = np.array_equal(known, basis)
                 inverse, age = inverse.copy() if pinned else self._inverse(basis), 0
             levels, duals = self._solution(basis, inverse, costs, dear)
-            done = pivots(
-                self._starts,
-                self._rows,
-                costs,
-                allowed,
-                self._senses,
-                basis,
-                inverse,
-                levels,
-                duals,
-                short,
-                direction,
-                TOLERANCE,
-                PIVOTS_AT_ONCE if most is None else most,
-            )
+            done = exchange(basis, inverse, levels, duals, most or PIVOTS_AT_ONCE)
             self._kept = basis.copy(), inverse, age + done
             if done < PIVOTS_AT_ONCE or (most is not None and done >= most):
                 break
@@ -221,11 +208,51 @@ class Master:
             basis=basis,
         )
 
-    def _entries(self, columns: BoolMatrix) -> tuple[IntVector, IntVector]:
-        """Return the rows of columns, one after the other, and where each column starts."""
+    def _exchanges(self, active: IntVector, costs: FloatVector) -> Exchange:
+        """Return the simplex method on some columns, compiled or not."""
+        if not self._compiled:
+            from solvers.branch_and_price.plain import plain_pivots
+
+            dense = self._dense(self.members[active]).astype(np.float64)
+
+            def plain(
+                basis: IntVector,
+                inverse: FloatMatrix,
+                levels: FloatVector,
+                duals: FloatVector,
+                most: int,
+            ) -> int:
+                state = basis, active, inverse, levels, duals
+                return plain_pivots(dense, costs[active], self._senses, *state, TOLERANCE, most)
+
+            return plain
+        from solvers.branch_and_price._simplex import SHORT, pivots
+
+        short, direction = np.zeros(SHORT, np.int64), np.zeros(len(self._senses))
+
+        def compiled(
+            basis: IntVector,
+            inverse: FloatMatrix,
+            levels: FloatVector,
+            duals: FloatVector,
+            most: int,
+        ) -> int:
+            columns = self._starts, self._rows, costs, active, self._senses
+            room = short, direction
+            done: int = pivots(*columns, basis, inverse, levels, duals, *room, TOLERANCE, most)
+            return done
+
+        return compiled
+
+    def _dense(self, columns: BoolMatrix) -> BoolMatrix:
+        """Return which rows columns have [c, m]."""
         ones = np.ones((len(columns), len(self._counts)), np.bool_)
         held = columns[:, self.triples].sum(axis=2) >= 2
-        column, row = np.nonzero(np.concatenate((columns, ones, held), axis=1))
+        return np.concatenate((columns, ones, held), axis=1)
+
+    def _entries(self, columns: BoolMatrix) -> tuple[IntVector, IntVector]:
+        """Return the rows of columns, one after the other, and where each column starts."""
+        column, row = np.nonzero(self._dense(columns))
         starts = np.searchsorted(column, np.arange(len(columns) + 1))
         return starts.astype(np.int64), row
 

@@ -22,6 +22,7 @@ from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, is_ctrl_c
 if TYPE_CHECKING:
     from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.problem import Problem
+    from solvers.proofs.certificate import Certificate
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -56,7 +57,15 @@ class BranchAndPrice(Solver):
     only looked for as prices ask for them [Barnhart1998]_. Branches have two nodes together or
     apart [Ryan1981]_. Weights are scaled to integers, and every bound is proven in integers by
     prices that pay for all coalitions; see `solvers.branch_and_price.record`.
+
+    Attributes
+    ----------
+    certify
+        Use no bound that its prices do not prove. Without it, branch-and-cut bounds structures of
+        large coalitions, and a certificate takes another search, when it is asked for.
     """
+
+    certify: bool = False
 
     certifies_sizes: ClassVar[bool] = True
 
@@ -64,6 +73,10 @@ class BranchAndPrice(Solver):
     def takes_sizes(self) -> bool:
         """It is made for them."""
         return True
+
+    def certifying(self) -> BranchAndPrice:
+        """Return this method without bounds of others."""
+        return replace(self, certify=True)
 
     def search(
         self,
@@ -85,8 +98,14 @@ class BranchAndPrice(Solver):
         weights = np.zeros((n, n), np.int64)
         weights[i, j] = weights[j, i] = scaled.integers
         problem = Problem.of(weights, sizes)
+        wide = problem.places > WIDE and n > 2 * WIDE and not self.certify
+        seconds = limits.seconds_left
         with one_blas_thread():
-            return _searched(graph, problem, scaled, limits, warm_start)
+            answer, own = _searched(graph, problem, scaled, limits, warm_start, wide)
+        if own:
+            return answer
+        again = functools.partial(_certified, graph, sizes, answer.labels, limits.seed, seconds)
+        return replace(answer, prove=again)
 
 
 def _searched(
@@ -95,7 +114,9 @@ def _searched(
     scaled: ScaledWeights,
     limits: Limits,
     warm_start: IntVector | None,
-) -> Answer:
+    wide: bool,
+) -> tuple[Answer, bool]:
+    """Return the answer, and whether its bound is proven by prices alone."""
     from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.proof import certificate_of
     from solvers.branch_and_price.tree import TreeSearch
@@ -125,7 +146,7 @@ def _searched(
     general = math.inf
     try:
         incumbent.begin(warm_start)
-        if problem.places > WIDE and problem.n > 2 * WIDE:
+        if wide:
             general = _general_bound(graph, incumbent, limits)
         if incumbent.labels is None or general > scaled.bound(allowed(incumbent.value)):
             tree.run()
@@ -141,12 +162,28 @@ def _searched(
         raise NoSolutionError(
             "no structure that meets the demands was found in time, nor a proof that there is none"
         )
-    return Answer(
+    bound = scaled.bound(tree.bound)
+    answer = Answer(
         labels=incumbent.labels,
-        bound=min(general, scaled.bound(tree.bound)),
+        bound=min(general, bound),
         stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
         prove=lambda: certificate_of(tree.record(), problem.n, scaled.unit),
     )
+    return answer, bound <= general
+
+
+def _certified(
+    graph: SynergyGraph, sizes: Sizes, labels: IntVector, seed: int, seconds: float
+) -> Certificate | None:
+    """Return a certificate of the bound that prices prove for a known structure in that time."""
+    deadline = None if seconds == math.inf else clock() + seconds
+    limits = Limits(deadline=deadline, seed=seed)
+    answer = BranchAndPrice(certify=True).search(
+        graph, limits=limits, warm_start=labels, sizes=sizes
+    )
+    if limits.interrupted.is_set():
+        raise KeyboardInterrupt
+    return answer.certificate
 
 
 def _general_bound(graph: SynergyGraph, incumbent: Incumbent, limits: Limits) -> float:

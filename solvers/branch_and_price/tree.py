@@ -14,6 +14,7 @@ from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
+from solvers.branch_and_price.plain import all_coalitions
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Fork, Leaf, Record
@@ -120,7 +121,8 @@ class TreeSearch:
         self._local_rounds = None if most_cases is not None else int(problem.n >= LARGE)
         self._reach, self._rounds_nearby = NEAR, 0
         self._rng = np.random.default_rng((seed, 5))
-        self.master = Master(problem)
+        self._listed = all_coalitions(problem)
+        self.master = Master(problem, compiled=self._listed is None)
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
         self._entries: list[Prices | Fork] = [_half_sums(problem)]
@@ -203,7 +205,7 @@ class TreeSearch:
             self._entries[entry] = Prices(nodes, prices.count, prices.triples)
             return None
         prices = _padded(prices, len(master.triples))
-        pricer = Pricer(case, master.triples)
+        pricer = Pricer(case, master.triples, self._listed)
         inertia, root_steps = INERTIA, ROOT_STEPS
         rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
         active = case.allows(master.members)
@@ -237,7 +239,7 @@ class TreeSearch:
                 if not len(triples):
                     return Open(entry, case, total, relaxed)
                 master.add_triples(triples)
-                pricer = Pricer(case, master.triples)
+                pricer = Pricer(case, master.triples, self._listed)
                 prices = _padded(prices, len(master.triples))
             inertia = INERTIA if fresh else 0.0
 
@@ -254,7 +256,7 @@ class TreeSearch:
         zeros = Prices(np.zeros(self.problem.n, np.int64), 0, np.zeros(0, np.int64))
         labels = dive(
             self.master,
-            Pricer(node.case, self.master.triples),
+            Pricer(node.case, self.master.triples, self._listed),
             node.relaxed,
             dear=self._dear,
             root_steps=ROOT_STEPS,

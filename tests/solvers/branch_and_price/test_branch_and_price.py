@@ -247,6 +247,32 @@ def test_records_prove_the_bound():
         check(0, np.ones(len(columns), bool))
 
 
+def test_with_and_without_a_compiler_the_best_is_worth_the_same(monkeypatch):
+    for seed in range(5):
+        matrix = random_graph(14, seed)
+        demands = {"min_size": 2, "max_size": 4, "n_groups": (4, 6)}
+        plain_one = solve(matrix, "branch-and-price", **demands)
+        with monkeypatch.context() as patch:
+            patch.setattr("solvers.branch_and_price.plain.MOST_NODES", 0)
+            compiled = solve(matrix, "branch-and-price", **demands)
+        assert plain_one.optimal
+        assert compiled.optimal
+        assert plain_one.value == pytest.approx(compiled.value)
+
+
+def test_twenty_players_need_no_compiler():
+    program = """
+import sys
+import numpy as np
+from solvers import solve
+upper = np.triu(np.random.default_rng(0).normal(0.1, 1, (20, 20)).round(2), 1)
+assert solve(upper + upper.T, max_size=4).optimal
+assert "numba" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_it_needs_no_optional_package():
     program = """
 import sys

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.branch_and_price import pricing
+from solvers.branch_and_price.plain import all_coalitions
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.sizes import Sizes
@@ -74,8 +75,10 @@ def test_prices_pay_for_every_coalition_afterwards(seed, n, keep):
     columns, over = excess(case, triples, asked)
     worst = over.max(initial=0)
     known = {column.tobytes(): gain for column, gain in zip(columns, over, strict=True)}
-    for root_steps in (10**9, int(rng.integers(0, 40))):
-        priced = Pricer(case, triples).price(
+    listed = all_coalitions(case.problem)
+    assert listed is not None
+    for coalitions, root_steps in ((None, 10**9), (None, int(rng.integers(0, 40))), (listed, 1)):
+        priced = Pricer(case, triples, coalitions).price(
             asked,
             keep=keep,
             root_steps=root_steps,
@@ -87,6 +90,16 @@ def test_prices_pay_for_every_coalition_afterwards(seed, n, keep):
         if priced.complete:
             assert (len(priced.columns) > 0) == (worst > 0)
             assert (priced.prices.nodes > asked.nodes).any() == (worst > 0)
+
+
+def test_a_list_that_would_be_long_is_not_made():
+    weights = np.zeros((20, 20), np.int64)
+    few = Sizes(np.ones(20, np.int64), 1, 4, 5, 20)
+    listed = all_coalitions(Problem.of(weights, few))
+    assert listed is not None
+    assert len(listed) == 20 + 190 + 1140 + 4845
+    assert len(np.unique(listed, axis=0)) == len(listed)
+    assert all_coalitions(Problem.of(weights, Sizes(np.ones(20, np.int64), 1, 20, 1, 20))) is None
 
 
 def test_a_search_in_small_steps_comes_to_the_same_end(monkeypatch):
