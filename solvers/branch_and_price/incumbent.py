@@ -57,7 +57,7 @@ class Incumbent:
         InfeasibleError
             There is none; it may also be that none is found.
         """
-        from solvers.local_search.feasibility import first_structure
+        from solvers.preparation.feasibility import first_structure
 
         if start is not None:
             self.offer(start)

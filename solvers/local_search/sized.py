@@ -9,11 +9,11 @@ import numpy as np
 
 from coalitions.errors import NoSolutionError
 from coalitions.game import FloatMatrix, IntMatrix, IntVector
-from solvers.local_search.feasibility import first_structure
 from solvers.local_search.random_state import RandomState, random_state
 from solvers.local_search.sized_kernels import Rules, Teams, anneal, restart, settle
 from solvers.local_search.slices import Improvement
 from solvers.preparation.components import numbered
+from solvers.preparation.feasibility import first_structure
 from solvers.sizes import Sizes
 
 HOT, WARM, COLD = 0.5, 0.25, 0.1

@@ -57,8 +57,11 @@ def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> G
     nobody = SynergyGraph.from_edges(n, [], [], [])
     problem = contract(nobody, must_link, cannot_link)
     demands = checked_sizes(problem, nobody.labels, **sizes)
+    allowed = np.ones(1 << n, np.bool_)
+    allowed[0] = False
+    if demands is None and not problem.must_link and not problem.cannot_link:
+        return GameRules(allowed, 1, n, counted=False, free=True)
     masks = np.arange(1 << n)
-    allowed = masks > 0
     for node in range(problem.graph.n_players):
         together = int((1 << np.flatnonzero(problem.group == node)).sum())
         if together & (together - 1):
@@ -66,7 +69,7 @@ def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> G
     for a, b in problem.cannot_link:
         allowed &= (masks >> a & masks >> b & 1) == 0
     if demands is None:
-        return GameRules(allowed, 1, n, counted=False, free=bool(allowed[1:].all()))
+        return GameRules(allowed, 1, n, counted=False, free=False)
     players = np.bitwise_count(masks)
     allowed &= (demands.min_size <= players) & (players <= demands.max_size)
     if len(demands.loads):

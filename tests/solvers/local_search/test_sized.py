@@ -11,10 +11,10 @@ import pytest
 from coalitions import CoalitionStructure, InfeasibleError, InvalidInputError, SynergyGraph
 from coalitions.errors import NoSolutionError
 from solvers import available, solve
-from solvers.local_search.feasibility import first_structure
 from solvers.local_search.sized import SizedSearch, improved, repaired
 from solvers.local_search.sized_bound import sized_bound
 from solvers.local_search.sized_kernels import _strain_of_exchange
+from solvers.preparation.feasibility import first_structure
 from solvers.sizes import Sizes
 from solvers.solver import Limits
 from tests.reliability.exact import partitions
