@@ -14,26 +14,32 @@ MOST_PAIRS = 3
 """So many pairs are named in a sentence; the others are counted."""
 
 
-def names_in(group: str) -> list[str]:
+def names_in(group: str, labels: Sequence[str] = ()) -> list[str]:
     """Return the names in a list with commas; a name that has one itself stands in quotes.
+
+    Where the list is one of players as it stands, quotes are part of their names.
 
     Examples
     --------
     >>> names_in("ann, bob"), names_in('"Smith, Ann",Bob')
     (['ann', 'bob'], ['Smith, Ann', 'Bob'])
     """
-    if '"' not in group:
-        return [name.strip() for name in group.split(",")]
     import csv
 
-    return [name.strip() for row in csv.reader([group], skipinitialspace=True) for name in row]
+    plain = [name.strip() for name in group.split(",")]
+    if '"' not in group or set(plain) <= set(labels):
+        return plain
+    try:
+        return [name.strip() for row in csv.reader([group], skipinitialspace=True) for name in row]
+    except csv.Error:  # a line end in a name
+        return plain
 
 
 def pairs_of(groups: list[str] | None, labels: Sequence[str], option: str) -> list[tuple[int, int]]:
     """Return all pairs of players in each comma-separated group of names."""
     pairs: list[tuple[int, int]] = []
     for group in groups or ():
-        names = names_in(group)
+        names = names_in(group, labels)
         if len(names) < 2:
             raise InvalidInputError(
                 f"{option} takes two names or more, as in a,b; it got {group!r}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_BEFORE = r"(?<![\w./\\\"'`\-])"
+_BEFORE = r"(?<![\w./\\\"'`\-])(?<!\bits )"
 _AFTER = r"(?![\w/\\\"'`\-]|\.\w)"
-"""Not inside a path or a quotation: those are the user's own words."""
+"""Not inside a path or a quotation: those are the user's own words; nor in what a file has of its
+own."""
 
 
 def in_flags(sentence: str, flags: Mapping[str, str]) -> str:

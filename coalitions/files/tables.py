@@ -567,12 +567,17 @@ def _agreed(
     counted = _counted(len(above))
     if above == beside and all(above):
         return above
-    if beside in counted or not any(beside):
+    if (beside in counted or not any(beside)) and all(above):
         understood.notes.append("names in the header only")
         return above
-    if above in counted or not any(above):
+    if (above in counted or not any(above)) and all(beside):
         understood.notes.append("names in the first column only")
         return beside
+    if not all(above) and not all(beside):
+        raise InvalidInputError(
+            f"{where}: a player has no name, neither in the header nor in the first column; names"
+            " stand in one of them, or in both"
+        )
     wrong = next(k for k, names in enumerate(zip(beside, above, strict=True)) if len({*names}) > 1)
     raise InvalidInputError(
         f"{where}: line {body[wrong].line} is named {shown(beside[wrong])}, but column {wrong + 2}"

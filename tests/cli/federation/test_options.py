@@ -63,9 +63,9 @@ def test_every_setting_has_a_flag_and_its_range_in_the_help():
     ("arguments", "sentence"),
     [
         (("--participation", "2"), "participation must be above 0 and at most 1, not 2.0"),
-        (("--validation-share", "1"), "validation_share must be at least 0 and below 1, not 1.0"),
+        (("--validation-share", "1"), "--validation-share must be at least 0 and below 1, not 1.0"),
         (("--lr", "nan"), "lr must be a positive number, not nan"),
-        (("--checkpoint-every", "0"), "checkpoint_every must be 1 or more, not 0"),
+        (("--checkpoint-every", "0"), "--checkpoint-every must be 1 or more, not 0"),
         (("--optimizer", "sdg"), "did you mean 'sgd'? it can be: sgd, adam"),
         (("--model", "lenet5"), "did you mean 'lenet-5'?"),
         (("--dataset", "digitz"), "did you mean 'digits'?"),

@@ -315,6 +315,7 @@ WORDS = st.text(
     seed=st.integers(0, 10**6),
     corner=st.sampled_from(["", "Team"]),
 )
+@example(names=["|"], separator=",", mark=".", diagonal="0", seed=0, corner="")
 @example(names=[":", "0."], separator=",", mark=",", diagonal="", seed=15, corner="")
 def test_a_table_is_read_as_it_was_meant_or_refused(
     tmp_path_factory, names, separator, mark, diagonal, seed, corner

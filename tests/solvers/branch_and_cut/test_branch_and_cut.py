@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -170,9 +169,9 @@ def noisy(n: int) -> np.ndarray:
 def test_time_limit_is_kept_and_the_bound_is_certified():
     matrix = noisy(90)
     search(noisy(20))
-    started = time.monotonic()
+    started = clock()
     answer = search(matrix, deadline=started + 1.0)
-    assert time.monotonic() - started < 3.0
+    assert clock() - started < 3.0
     graph, structure = SynergyGraph(matrix), CoalitionStructure.from_labels(answer.labels)
     value = graph.value(structure)
     assert value < answer.bound < np.maximum(matrix, 0).sum() / 2
