@@ -7,8 +7,10 @@ It wants an environment of its own, Python 3.12 or later:
     OMP_NUM_THREADS=1 peers/bin/python -m benchmarks.value_peers FOLDER [seeds [eig-seeds]]
 
 Each run is a line of ``FOLDER/peers.jsonl``; what is there already is not run again, so the program
-may be stopped at any time. ShaplEIG chooses its coalitions one by one and takes half a minute for a
-hundred of them: it runs only at 100 evaluations, and only for ``eig-seeds`` seeds.
+may be stopped at any time. With the first seed all run; with the others those run that were
+within ten times the least error on the game and budget, since only they can be the best.
+ShaplEIG chooses its coalitions one by one and takes half a minute for a hundred of them: it runs
+only at 100 evaluations, and only for ``eig-seeds`` seeds.
 """
 
 from __future__ import annotations
@@ -59,10 +61,8 @@ def main() -> None:
     eig_seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     warnings.simplefilter("ignore")  # the peers' own
     path = folder / "peers.jsonl"
-    done = {
-        (line["game"], line["budget"], line["seed"], line["peer"])
-        for line in map(json.loads, path.read_text().splitlines() if path.exists() else [])
-    }
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(e["game"], e["budget"], e["seed"], e["peer"]): e["error"] for e in lines}
     peers = released()
     games = [case(name, folder) for name in BUILDERS]
     for seed in range(seeds):
@@ -70,12 +70,23 @@ def main() -> None:
             for game in games:
                 if budget >= 1 << len(game.values):
                     continue
-                for peer, build in peers.items():
+                for peer in peers:
+                    key = (game.name, budget, seed, peer)
                     if peer == "ShaplEIG" and (budget > 100 or seed >= eig_seeds):
                         continue
-                    if (game.name, budget, seed, peer) not in done:
-                        with path.open("a") as lines:
-                            lines.write(json.dumps(run(game, budget, seed, peer, build)) + "\n")
+                    if key in known or (seed and not promising(known, *key)):
+                        continue
+                    answer = run(game, budget, seed, peer, peers[peer])
+                    known[key] = answer["error"]
+                    with path.open("a") as file:
+                        file.write(json.dumps(answer) + "\n")
+
+
+def promising(known: dict, game: str, budget: int, seed: int, peer: str) -> bool:
+    """Tell whether the first seed leaves hope that a peer is the best one."""
+    del seed
+    first = {k[3]: e for k, e in known.items() if k[:3] == (game, budget, 0) and e is not None}
+    return peer in first and first[peer] <= 10 * max(1e-10, min(first.values()))
 
 
 def run(game: Case, budget: int, seed: int, peer: str, build: Callable) -> dict:

@@ -13,10 +13,14 @@ from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.pairs import random_pairs
 from coalitions.surrogates.additive import additive
+from coalitions.surrogates.equal import equal
 from coalitions.surrogates.pool import Pool
 from coalitions.surrogates.process import process
 from coalitions.surrogates.surrogate import Fit, left_over, mixed
 from coalitions.surrogates.trees import trees
+
+CAUTION = 1.25
+"""Factor on the variance: the same pairs choose the surrogates and tell how good they are."""
 
 
 @ESTIMATORS.register("portfolio")
@@ -24,7 +28,7 @@ from coalitions.surrogates.trees import trees
 class Portfolio(Estimator):
     r"""The Shapley values of a mixture of surrogates, corrected by what it misses.
 
-    Pairs (S, N∖S) are drawn without replacement, as many of each size until a size is exhausted.
+    Pairs (S, N∖S) are drawn without replacement, of all sizes, and of single players all there are.
     Each surrogate f is fitted to all of them and tells besides what it would have said of each
     pair without having seen it. The mixture has the least error on such held-out pairs. Then
 
@@ -41,16 +45,16 @@ class Portfolio(Estimator):
     Attributes
     ----------
     surrogates
-        The fits; None of one that the pool is too small for.
+        The fits; the mixture has a head start for what the first of them returns first.
     """
 
-    surrogates: tuple[Fit, ...] = (process, additive, trees)
+    surrogates: tuple[Fit, ...] = (process, additive, trees, equal)
 
     unbiased: ClassVar[bool] = False
     axioms: ClassVar[frozenset[str]] = frozenset({"efficiency"})
     stderr_means: ClassVar[str] = (
-        "standard deviation of the correction by held-out pairs, taken in full: what the values"
-        " would be uncertain by without any trust in the surrogates"
+        "standard deviation of the correction by held-out pairs as if it were made in full, with"
+        " what was left uncorrected and some caution: intervals tend to be too wide"
     )
 
     def __post_init__(self) -> None:
@@ -68,17 +72,18 @@ class Portfolio(Estimator):
 
         n = game.n_players
         ends = game.ends
-        rows = random_pairs(n, (game.budget - 2) // 2, seed)
+        rows = random_pairs(n, (game.budget - 2) // 2, seed, borders=True)
         pool = Pool.of(rows, game(np.concatenate([rows, ~rows])), ends, seed)
         if not pool.odd.any():
             return Sampled(np.zeros(n), np.zeros(n))
         with one_blas_thread():
-            fits = [fit(pool) for fit in self.surrogates]
-            model = mixed(pool, [one for one in fits if one is not None])
+            model = mixed(pool, [one for fit in self.surrogates for one in fit(pool)])
             values = model.values + (pool.odd - model.fitted) @ pool.shares
             values += (2 * pool.odd[0] - values.sum()) / n
             correction, variance = left_over(pool, pool.odd - model.held_out)
         size = float(correction @ correction)
-        if size > 0.0:
-            values += max(0.0, 1 - float(variance.sum()) / size) * correction
-        return Sampled(values, np.sqrt(variance), len(rows))
+        factor = max(0.0, 1 - float(variance.sum()) / size) if size > 0.0 else 0.0
+        values += factor * correction
+        # What was not corrected may be an error; and few pairs say little about their spread.
+        doubt = CAUTION * variance + ((1 - factor) * correction) ** 2
+        return Sampled(values, np.sqrt(doubt * (1 + n / max(1, len(rows)))), len(rows))

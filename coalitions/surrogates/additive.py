@@ -11,7 +11,7 @@ SPARE_PAIRS = 4
 """Pairs over the number of players without which the fit says nothing."""
 
 
-def additive(pool: Pool) -> Surrogate | None:
+def additive(pool: Pool) -> tuple[Surrogate, ...]:
     r"""Return the game of values φ, whose odd part is ½ z·φ, with the right sum.
 
     Pairs are weighed as in the regression whose solution the Shapley value is; what a pair's own
@@ -19,7 +19,7 @@ def additive(pool: Pool) -> Surrogate | None:
     """
     n, s = pool.n_players, pool.sizes[1:]
     if len(s) < n + SPARE_PAIRS:
-        return None
+        return ()
     total = 2 * pool.odd[0]
     signs = pool.signs / 2
     middle = signs.mean(axis=1)
@@ -33,7 +33,7 @@ def additive(pool: Pool) -> Surrogate | None:
     fitted = design @ deviation
     leverage = np.einsum("ij,ij->i", scaled @ inverse, design)
     if leverage.max() > 1 - 1e-6:  # a pair that alone settles a value has no held-out guess
-        return None
+        return ()
     held_out = target - (target - fitted) / (1 - leverage)
     back = middle * total
-    return Surrogate(deviation + total / n, fitted + back, held_out + back)
+    return (Surrogate(deviation + total / n, fitted + back, held_out + back),)

@@ -30,7 +30,7 @@ SMALLEST_LOG, LARGEST_LOG = -14.0, 12.0
 """Where the logarithms of the parameters end."""
 
 
-def process(pool: Pool) -> Surrogate:
+def process(pool: Pool) -> tuple[Surrogate, ...]:
     r"""Return the posterior mean of a Gaussian process for the odd part u of a game.
 
     The covariance of u(S) and u(T) is odd in both. With signs z and t it has four parts:
@@ -75,7 +75,7 @@ def process(pool: Pool) -> Surrogate:
         fitted[others[rows]] = covariance.between(pool.signs[others[rows]], signs) @ weights
     held_out = fitted.copy()
     held_out[fitted_to] = odd - weights / precision
-    return Surrogate(values * scale, fitted * scale, held_out * scale)
+    return (Surrogate(values * scale, fitted * scale, held_out * scale),)
 
 
 def _chosen(pool: Pool, most: int) -> IntVector:
@@ -166,14 +166,14 @@ class Covariance:
         """
         n = signs.shape[1]
         nodes, areas = np.polynomial.legendre.leggauss((n + 1) // 2)
-        even, odd = np.cosh(self.theta / 2), np.sinh(self.theta / 2)
-        inside = np.log(even + np.outer(nodes, odd))
-        outside = np.log(even - np.outer(nodes, odd))
+        # All is divided by e^{½Σθ}, so that nothing overflows: cosh ± x sinh turns into a mean.
+        decay, up = np.exp(-self.theta), (1 + nodes)[:, None] / 2
+        inside = np.log(up + (1 - up) * decay)
+        outside = np.log(up * decay + (1 - up))
         product = ((inside + outside).sum(axis=1) + signs @ (inside - outside).T) / 2
-        top = self.theta.sum()
-        product = np.exp(product - top / 2) * (areas / 2)
+        product = np.exp(product) * (areas / 2)
         others = np.where(signs > 0, product @ np.exp(-inside), product @ np.exp(-outside))
-        total: FloatMatrix = others * signs * (4 * odd / -np.expm1(-top))
+        total: FloatMatrix = others * signs * (2 * (1 - decay) / -np.expm1(-self.theta.sum()))
         t = np.arange(n + 1)
         near, mirrored, level = _gaps(n)
         bend = self.bend * np.exp(-level / self.length)

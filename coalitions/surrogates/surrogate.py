@@ -14,6 +14,9 @@ from coalitions.surrogates.pool import Pool
 PRIOR_PAIRS = 2.0
 """How many pairs the variance of all sizes counts for in that of a single one."""
 
+HEAD_START = 10.0
+"""How many pairs the doubt in a comparison of surrogates counts for."""
+
 
 class Surrogate(NamedTuple):
     """A model of the odd part of a game, fitted to a pool.
@@ -33,15 +36,15 @@ class Surrogate(NamedTuple):
     held_out: FloatVector
 
 
-Fit = Callable[[Pool], Surrogate | None]
-"""Fits a surrogate; None if the pool is too small for it."""
+Fit = Callable[[Pool], tuple[Surrogate, ...]]
+"""Fits one or several surrogates; none if the pool is too small for them."""
 
 
 def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     """Return the mean of some surrogates, weighted so that the held-out error is smallest.
 
     Errors count as they do in the Shapley value: by the size of the coalition, and by how many of
-    the size are not in the pool.
+    the size are not in the pool. Few pairs rank surrogates badly, so the first has a head start.
     """
     n, s = pool.n_players, pool.sizes
     importance = pool.missing[s] / np.maximum(1, s * (n - s)) / pool.taken[s] ** 2.0
@@ -49,6 +52,9 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
         importance = np.ones(len(s))
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
     products = (residuals * importance) @ residuals.T
+    pairs = pool.taken[pool.missing > 0].sum()
+    handicap = products[0, 0] * HEAD_START / max(1, pairs)
+    products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
     weights = _convex(products)
     return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
 
@@ -91,15 +97,20 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     for s in range(1, n // 2 + 1):
         if 2 * s < n and pool.taken[s]:
             centred[pool.sizes == s] -= residual[pool.sizes == s].mean()
-    squares = np.bincount(pool.sizes, centred**2, minlength=n // 2 + 1)
-    usual = squares[1:].sum() / max(1, len(residual) - 1)
+    # Variances are about 0, not about the mean of a size: that of a single pair would be nothing.
+    squares = np.bincount(pool.sizes, residual**2, minlength=n // 2 + 1)
+    partly = pool.missing > 0
+    usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
     for s in range(1, n // 2 + 1):
-        if pool.taken[s] == 0 or pool.missing[s] == 0.0:
+        if pool.missing[s] == 0.0:
+            continue
+        if pool.taken[s] == 0:  # no guess, and all the doubt that a single pair would leave
+            variance += usual * (1.0 if 2 * s == n else n * n / (s * (n - s)))
             continue
         here = pool.sizes == s
-        signs, rest = pool.signs[here], centred[here]
+        signs, rest, square = pool.signs[here], centred[here], residual[here] ** 2
         m = len(rest)
-        spread = (squares[s] + PRIOR_PAIRS * usual) / (max(1, m - 1) + PRIOR_PAIRS)
+        spread = (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS)
         if 2 * s == n:
             guess = (signs * rest[:, None]).mean(axis=0)
             noise = np.full(n, spread / m)
@@ -109,7 +120,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
             part = rest @ inside
             both = count.min(axis=0) > 0
             guess = np.where(both, part / np.maximum(1, count).prod(axis=0) * m, 0.0)
-            power = np.array([(rest**2) @ (1 - inside), (rest**2) @ inside])
+            power = np.array([square @ (1 - inside), square @ inside])
             each = (power + PRIOR_PAIRS * spread) / (count + PRIOR_PAIRS)
             noise = (each / np.maximum(1, count)).sum(axis=0)
         total += pool.missing[s] * guess
