@@ -6,7 +6,6 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from coalitions.game import BoolVector, FloatVector
@@ -39,9 +38,11 @@ def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # n
     :math:`\pm 2^{-k-l}` of :math:`\prod_{i \in T} z_i`. Only odd degrees matter for the Shapley
     value [Fumagalli2026]_.
     """
+    from coalitions.surrogates._kernels import odd_terms
+
     depth = (features.shape[1] + 1).bit_length() - 2
     words = np.random.default_rng(n).integers(0, 1 << 63, n, dtype=np.uint64)
-    keys, sizes, players = _odd_terms(features, leaves, words, n, depth)
+    keys, sizes, players = odd_terms(features, leaves, words, n, depth)
     _, first, same = np.unique(keys, return_index=True, return_inverse=True)
     weight = np.abs(np.bincount(same, sizes, minlength=len(first)))
     order = np.argsort(-weight, kind="stable")[: max(0, count - n)]
@@ -75,48 +76,3 @@ def polynomial_fit(pool: Pool, terms: Terms, seen: BoolVector) -> tuple[FloatVec
     values = np.zeros(n + 1)
     np.add.at(values, terms, (2 * beta / degree)[:, None])
     return design @ beta, values[:n]
-
-
-@njit(cache=True)
-def _odd_terms(features: Any, leaves: Any, words: Any, n: int, depth: int) -> Any:  # noqa: ANN401
-    """Return key, coefficient and players of each leaf's terms of odd degree above 1."""
-    room = 0
-    for t in range(len(features)):
-        for leaf in range(features.shape[1]):
-            if features[t, leaf] < 0 and leaves[t, leaf] != 0.0:
-                length, above = 0, leaf
-                while above > 0:
-                    above, length = (above - 1) // 2, length + 1
-                room += (1 << length) >> 1
-    keys = np.zeros(room, np.uint64)
-    sizes = np.zeros(room)
-    players = np.full((room, depth), n, np.int64)
-    player, side = np.zeros(depth, np.int64), np.zeros(depth)
-    at = 0
-    for t in range(len(features)):
-        for leaf in range(features.shape[1]):
-            if features[t, leaf] >= 0 or leaves[t, leaf] == 0.0:
-                continue
-            length, above = 0, leaf
-            while above > 0:
-                parent = (above - 1) // 2
-                player[length] = features[t, parent]
-                side[length] = 1.0 if above == 2 * parent + 2 else -1.0
-                above, length = parent, length + 1
-            for subset in range(1 << length):
-                degree, key, size = 0, np.uint64(0), leaves[t, leaf] / (1 << length)
-                for k in range(length):
-                    if subset >> k & 1:
-                        degree += 1
-                        key ^= words[player[k]]
-                        size *= side[k]
-                if degree % 2 == 0 or degree == 1:
-                    continue
-                keys[at], sizes[at] = key, size
-                place = 0
-                for k in range(length):
-                    if subset >> k & 1:
-                        players[at, place] = player[k]
-                        place += 1
-                at += 1
-    return keys[:at], sizes[:at], players[:at]

@@ -10,7 +10,7 @@ import numpy as np
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
 from coalitions.sampling.subsets import n_subsets
 
-FOLDS = 5
+FOLDS = 4
 """Parts for cross-validation, of surrogates that have no shorter way to it."""
 
 

@@ -15,9 +15,10 @@ MAX_PAIRS = 5000
 """Most pairs that are fitted: memory grows with their square, time with their cube."""
 
 TUNING_PAIRS = 300
-"""Most pairs that the parameters are fitted to."""
+TUNING_SHARE = 10
+"""Pairs that the parameters are fitted to: so many, or a tenth of all that are fitted if more."""
 
-MAX_STEPS = 60
+MAX_STEPS = 120
 """Most steps of the search for the parameters."""
 
 JITTER = 1e-9
@@ -54,7 +55,7 @@ def process(pool: Pool) -> tuple[Surrogate, ...]:
     scale = float(np.abs(pool.odd).max())
     fitted_to = _chosen(pool, MAX_PAIRS)
     signs, odd = pool.signs[fitted_to], pool.odd[fitted_to] / scale
-    tuning = _chosen(pool, TUNING_PAIRS)
+    tuning = _chosen(pool, max(TUNING_PAIRS, len(odd) // TUNING_SHARE))
     logs = _fitted(pool.signs[tuning], pool.odd[tuning] / scale)
     covariance = Covariance.of(logs, pool.n_players)
     noise = covariance.noise[_size_of(signs)] + JITTER * covariance.variance

@@ -53,7 +53,7 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
     products = (residuals * importance) @ residuals.T
     pairs = pool.taken[pool.missing > 0].sum()
-    handicap = products[0, 0] * HEAD_START / max(1, pairs)
+    handicap = products.diagonal().min() * HEAD_START / max(1, pairs)
     products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
     weights = _convex(products)
     return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from coalitions.surrogates.polynomial import largest_terms, n_terms, polynomial_fit
 from coalitions.surrogates.pool import FOLDS, Pool
@@ -32,6 +31,8 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     """
     if len(pool.odd) < LEAST_PAIRS:
         return ()
+    from coalitions.surrogates._kernels import boosted, tree_values
+
     inside = (pool.signs > 0).astype(np.uint8)
     n, count = pool.n_players, n_terms(pool)
     rows = np.concatenate([inside, 1 - inside])
@@ -41,7 +42,7 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     for fold in [*range(FOLDS), FOLDS]:
         seen, here = pool.folds != fold, pool.folds == fold
         both = np.concatenate([seen, seen])
-        features, leaves = _boosted(rows[both], values[both], N_TREES, DEPTH, RATE, RIDGE)
+        features, leaves = boosted(rows[both], values[both], N_TREES, DEPTH, RATE, RIDGE)
         held_out[0, here] = _odd(features, leaves, inside[here])
         if count > n:
             terms = largest_terms(features, leaves, n, count)
@@ -49,121 +50,13 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
             held_out[1, here] = smooth[here]
     fitted = _odd(features, leaves, inside)
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
-    grown = Surrogate(_shares(features, leaves, n, DEPTH), fitted, held_out[0])
+    grown = Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0])
     return (grown, Surrogate(smooth_values, smooth, held_out[1])) if count > n else (grown,)
 
 
 def _odd(features: Any, leaves: Any, inside: Any) -> Any:  # noqa: ANN401
     """Return the odd part of the trees at some coalitions."""
-    there, elsewhere = (_predicted(features, leaves, rows) for rows in (inside, 1 - inside))
+    from coalitions.surrogates._kernels import predicted
+
+    there, elsewhere = (predicted(features, leaves, rows) for rows in (inside, 1 - inside))
     return (there - elsewhere) / 2
-
-
-@njit(cache=True)
-def _boosted(
-    rows: Any,  # noqa: ANN401
-    values: Any,  # noqa: ANN401
-    n_trees: int,
-    depth: int,
-    rate: float,
-    ridge: float,
-) -> Any:  # noqa: ANN401
-    """Return the player that each node asks for (−1 at leaves) and the nodes' values.
-
-    Nodes of a tree are numbered as in a heap: the children of a are 2a+1 (out) and 2a+2 (in).
-    The mean of the values is not part of the trees: a constant is nobody's merit.
-    """
-    m, n = rows.shape
-    features = np.full((n_trees, (2 << depth) - 1), -1, np.int64)
-    leaves = np.zeros((n_trees, (2 << depth) - 1))
-    residual = values - values.mean()
-    node = np.zeros(m, np.int64)
-    sums, counts = np.zeros((1 << depth, n)), np.zeros((1 << depth, n))
-    whole, number = np.zeros(1 << depth), np.zeros(1 << depth)
-    for t in range(n_trees):
-        node[:] = 0
-        for level in range(depth + 1):
-            first = (1 << level) - 1
-            whole[:] = 0.0
-            number[:] = 0.0
-            sums[:] = 0.0
-            counts[:] = 0.0
-            for k in range(m):
-                q = node[k] - first
-                if q >= 0:
-                    whole[q] += residual[k]
-                    number[q] += 1
-                    if level < depth:
-                        for i in range(n):
-                            if rows[k, i]:
-                                sums[q, i] += residual[k]
-                                counts[q, i] += 1
-            for q in range(1 << level):
-                if number[q] == 0:
-                    continue
-                leaves[t, first + q] = rate * whole[q] / (number[q] + ridge)
-                if level == depth:
-                    continue
-                least = whole[q] ** 2 / (number[q] + ridge)
-                best = least * (1 + 1e-9) + 1e-14
-                for i in range(n):
-                    other = number[q] - counts[q, i]
-                    if counts[q, i] == 0 or other == 0:
-                        continue
-                    gain = sums[q, i] ** 2 / (counts[q, i] + ridge)
-                    gain += (whole[q] - sums[q, i]) ** 2 / (other + ridge)
-                    # Ties go to the first player, also if rounding tells them apart.
-                    if gain > best * (1 + 1e-9):
-                        best = gain
-                        features[t, first + q] = i
-            if level < depth:
-                for k in range(m):
-                    if node[k] >= first:
-                        player = features[t, node[k]]
-                        if player >= 0:
-                            node[k] = 2 * node[k] + 1 + rows[k, player]
-        for k in range(m):
-            residual[k] -= leaves[t, node[k]]
-    return features, leaves
-
-
-@njit(cache=True)
-def _predicted(features: Any, leaves: Any, rows: Any) -> Any:  # noqa: ANN401
-    """Return the sum of the trees at some coalitions."""
-    total = np.zeros(len(rows))
-    for t in range(len(features)):
-        for k in range(len(rows)):
-            node = 0
-            while features[t, node] >= 0:
-                node = 2 * node + 1 + rows[k, features[t, node]]
-            total[k] += leaves[t, node]
-    return total
-
-
-@njit(cache=True)
-def _shares(features: Any, leaves: Any, n: int, depth: int) -> Any:  # noqa: ANN401
-    """Return the Shapley values of the trees."""
-    values = np.zeros(n)
-    factorial = np.ones(depth + 1)
-    for k in range(1, depth + 1):
-        factorial[k] = factorial[k - 1] * k
-    player, inside = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
-    for t in range(len(features)):
-        for leaf in range(features.shape[1]):
-            if features[t, leaf] >= 0 or leaves[t, leaf] == 0.0:
-                continue
-            above, length, n_in = leaf, 0, 0
-            while above > 0:
-                parent = (above - 1) // 2
-                player[length] = features[t, parent]
-                inside[length] = above - 2 * parent - 1
-                n_in += inside[length]
-                above, length = parent, length + 1
-            n_out = length - n_in
-            for k in range(length):
-                if inside[k]:
-                    share = factorial[n_in - 1] * factorial[n_out]
-                else:
-                    share = -factorial[n_in] * factorial[n_out - 1]
-                values[player[k]] += leaves[t, leaf] * share / factorial[length]
-    return values
