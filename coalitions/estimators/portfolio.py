@@ -19,7 +19,7 @@ from coalitions.surrogates.process import process
 from coalitions.surrogates.surrogate import Fit, left_over, mixed
 from coalitions.surrogates.trees import trees
 
-CAUTION = 1.25
+CAUTION = 1.5
 """Factor on the variance: the same pairs choose the surrogates and tell how good they are."""
 
 
