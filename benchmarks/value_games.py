@@ -1,8 +1,8 @@
 """Thirty games, most of them from real data, with their exact Shapley values.
 
-Half of them are for tuning; the others are kept aside. (One look at these changed when pairs of
-single players are drawn in small samples, and the variance of a size with a single pair.)
-What a game needs to be evaluated is a few arrays, which are kept on disk: building the
+Half of them are for tuning; the others are kept aside. (Three things came after a look at these:
+when pairs of single players are drawn, the variance of a size with a single pair, and the sparse
+polynomial.) What a game needs to be evaluated is a few arrays, which are kept on disk: building the
 tables takes minutes, and every environment then plays the same game.
 """
 
