@@ -289,7 +289,7 @@ def large_budgets() -> None:
     games = [case for case in cases() if case.game.n_players > 20]
     print(f"mean squared error, one seed; {', '.join(case.name for case in games)}")
     for budget in (50_000,):
-        for method in ("gaussian-process", "leverage", "svarm", "antithetic"):
+        for method in ("portfolio", "gaussian-process", "leverage", "svarm", "antithetic"):
             row = errors_of(
                 lambda case, seed, m=method, b=budget: shapley(case.game, m, b, seed=seed).values,
                 games,
@@ -308,7 +308,7 @@ def coverage() -> None:
     games = cases()
     print(f"share of values in their 95 % intervals; {', '.join(case.name for case in games)}")
     for budget, n_runs in ((100, 20), (500, 8)):
-        for method in ("gaussian-process", "leverage", "kernel", "antithetic"):
+        for method in ("portfolio", "gaussian-process", "leverage", "kernel", "antithetic"):
             row = []
             for case in games:
                 inside = []

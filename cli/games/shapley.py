@@ -32,7 +32,7 @@ def shapley_command(
         str,
         typer.Option(
             help="auto, exact, permutation, antithetic, truncated, stratified, kernel, leverage,"
-            " svarm, owen, group-testing, gtg or gaussian-process.",
+            " svarm, owen, group-testing, gtg, gaussian-process or portfolio.",
             autocompletion=completion("estimators"),
         ),
     ] = "auto",

@@ -286,7 +286,7 @@ def test_paired_methods_are_exact_on_two_additive_games(name, seed, rng):
     np.testing.assert_allclose(result.values, game.shapley_values(), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["exact", "leverage", "gaussian-process"])
+@pytest.mark.parametrize("name", ["exact", "leverage", "gaussian-process", "portfolio"])
 @settings(max_examples=15)
 @given(table=tables(min_players=2, max_players=5))
 def test_all_coalitions_leave_no_doubt(name, table):

@@ -56,7 +56,7 @@ def test_a_compiled_game_of_20_players_is_exact_without_being_asked():
     result = shapley(Compiled())
     assert result.method == "exact"
     np.testing.assert_allclose(result.values, WEIGHTS)
-    assert shapley(FunctionGame(Compiled(), 20)).method == "gaussian-process"
+    assert shapley(FunctionGame(Compiled(), 20)).method == "portfolio"
 
 
 def test_games_offer_closed_forms_by_name():

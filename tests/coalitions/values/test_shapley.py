@@ -25,7 +25,7 @@ from coalitions import (
 )
 from coalitions.estimators.exact import exact_of_table
 from coalitions.estimators.truncated import Truncated
-from coalitions.values.shapley import PROCESS_BUDGET
+from coalitions.values.shapley import PORTFOLIO_BUDGET
 from tests.coalitions.table_games import tables
 from tests.contracts.test_estimators import by_definition
 
@@ -85,10 +85,10 @@ def test_auto_takes_the_table_whatever_the_budget():
     [
         (5, None, "exact"),
         (16, None, "exact"),
-        (17, None, "gaussian-process"),
-        (5, 31, "gaussian-process"),
+        (17, None, "portfolio"),
+        (5, 31, "portfolio"),
         (10, 1024, "exact"),
-        (60, PROCESS_BUDGET + 1, "leverage"),
+        (60, PORTFOLIO_BUDGET + 1, "leverage"),
     ],
 )
 def test_auto_by_players_and_budget(n, budget, method):
@@ -135,7 +135,7 @@ def test_a_generator_is_a_seed():
         ({"budget": 2.5}, InvalidInputError, "the budget is 2.5"),
         ({"method": "exact", "budget": 7}, BudgetError, "exact needs at least 8 evaluations"),
         ({"method": "permutation", "budget": 5}, BudgetError, "needs at least 6 evaluations"),
-        ({"budget": 3}, BudgetError, "gaussian-process needs at least 4"),
+        ({"budget": 3}, BudgetError, "portfolio needs at least 4"),
         ({"batch_size": 0}, InvalidInputError, "the batch size is 0"),
         ({"target_error": -1.0}, InvalidInputError, "the target error is -1.0"),
     ],

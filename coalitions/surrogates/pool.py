@@ -1,0 +1,115 @@
+"""The evaluated coalitions that all surrogates of a game share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
+from coalitions.sampling.subsets import n_subsets
+
+FOLDS = 4
+"""Parts for cross-validation, of surrogates that have no shorter way to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    r"""Pairs of complementary coalitions and their values; the first is (N, ∅).
+
+    Pairs of one size are a simple random sample, drawn without replacement, of those there are.
+
+    Attributes
+    ----------
+    signs
+        One coalition S of each pair, +1 for members and −1 for the others [m, n].
+    inside, outside
+        The values of S and of its complement [m].
+    seed
+        Source of what is random about the fits.
+    """
+
+    signs: FloatMatrix
+    inside: FloatVector
+    outside: FloatVector
+    seed: int
+
+    @classmethod
+    def of(
+        cls, rows: BoolMatrix, values: FloatVector, ends: tuple[float, float], seed: int
+    ) -> Pool:
+        """Return the pool of sampled pairs: values of all rows, then of all complements."""
+        empty, grand = ends
+        members = np.concatenate([np.ones((1, rows.shape[1]), np.bool_), rows])
+        half = len(rows)
+        return cls(
+            np.where(members, 1.0, -1.0),
+            np.concatenate([[grand], values[:half]]),
+            np.concatenate([[empty], values[half:]]),
+            seed,
+        )
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return int(self.signs.shape[1])
+
+    @cached_property
+    def odd(self) -> FloatVector:
+        """The odd part of the game, ½[v(S) − v(N∖S)]: all that its Shapley value depends on."""
+        return (self.inside - self.outside) / 2
+
+    @cached_property
+    def members(self) -> IntVector:
+        """The number of members of each coalition."""
+        return np.asarray((self.signs > 0).sum(axis=1), np.int64)
+
+    @cached_property
+    def sizes(self) -> IntVector:
+        """The size of each pair: that of the smaller of the two, 0 for (N, ∅)."""
+        return np.minimum(self.members, self.n_players - self.members)
+
+    @cached_property
+    def taken(self) -> IntVector:
+        """How many pairs there are of each size in the pool."""
+        return np.bincount(self.sizes, minlength=self.n_players // 2 + 1)
+
+    @cached_property
+    def missing(self) -> FloatVector:
+        """Which share of the pairs of each size is not in the pool."""
+        n = self.n_players
+        there = [1, *(n_subsets(n, s, halved=2 * s == n) for s in range(1, n // 2 + 1))]
+        pairs = zip(self.taken, there, strict=True)
+        return np.array([1 - int(taken) / all_ for taken, all_ in pairs])
+
+    @cached_property
+    def shares(self) -> FloatMatrix:
+        r"""What one unit of u(S) adds to the Shapley value of each player [m, n].
+
+        .. math:: \phi_i = \frac2n \Big[ u(N) + \sum_{s \le n/2}
+                  \big( E[u(S) : |S| = s, i \in S] - E[u(S) : |S| = s, i \notin S] \big) \Big],
+
+        over pairs; for s = n/2 the two means say the same, and only one of them counts.
+        """
+        n = self.n_players
+        chance = np.zeros((2, n + 1))  # of a coalition among those of its size, by membership
+        chance[1, n] = 1.0
+        for s in range(1, n):
+            chance[1, s] = 1 / n_subsets(n, s, halved=True)
+            chance[0, s] = chance[1, s] * s / (n - s)
+        inside = chance[1, self.members][:, None]
+        outside = chance[0, self.members][:, None]
+        shares: FloatMatrix = np.where(self.signs > 0, inside, -outside) * (2 / n)
+        return shares
+
+    @cached_property
+    def folds(self) -> IntVector:
+        """The fold of each pair, spread over the sizes; −1 for (N, ∅), which all fits see."""
+        rng = np.random.default_rng(self.seed)
+        order = rng.permutation(len(self.sizes))
+        order = order[np.argsort(self.sizes[order], kind="stable")]
+        folds = np.empty(len(order), np.int64)
+        folds[order] = np.arange(len(order)) % FOLDS
+        folds[0] = -1
+        return folds

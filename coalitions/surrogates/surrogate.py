@@ -1,0 +1,129 @@
+"""What a fitted model of a game tells, how several are mixed, and what they leave over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from coalitions.game import FloatVector
+from coalitions.surrogates.pool import Pool
+
+PRIOR_PAIRS = 2.0
+"""How many pairs the variance of all sizes counts for in that of a single one."""
+
+HEAD_START = 10.0
+"""How many pairs the doubt in a comparison of surrogates counts for."""
+
+
+class Surrogate(NamedTuple):
+    """A model of the odd part of a game, fitted to a pool.
+
+    Attributes
+    ----------
+    values
+        The Shapley values of the model [n].
+    fitted
+        The model at the coalitions of the pool [m].
+    held_out
+        The same, each by a fit that has not seen its pair [m].
+    """
+
+    values: FloatVector
+    fitted: FloatVector
+    held_out: FloatVector
+
+
+Fit = Callable[[Pool], tuple[Surrogate, ...]]
+"""Fits one or several surrogates; none if the pool is too small for them."""
+
+
+def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
+    """Return the mean of some surrogates, weighted so that the held-out error is smallest.
+
+    Errors count as they do in the Shapley value: by the size of the coalition, and by how many of
+    the size are not in the pool. Few pairs rank surrogates badly, so the first has a head start.
+    """
+    n, s = pool.n_players, pool.sizes
+    importance = pool.missing[s] / np.maximum(1, s * (n - s)) / pool.taken[s] ** 2.0
+    if importance.sum() == 0.0:  # nothing is missing, so any mixture is exact
+        importance = np.ones(len(s))
+    residuals = np.array([pool.odd - one.held_out for one in surrogates])
+    products = (residuals * importance) @ residuals.T
+    pairs = pool.taken[pool.missing > 0].sum()
+    handicap = products.diagonal().min() * HEAD_START / max(1, pairs)
+    products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
+    weights = _convex(products)
+    return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
+
+
+def sum_of(weights: FloatVector, parts: Sequence[FloatVector]) -> FloatVector:
+    """Return the weighted sum of some vectors."""
+    total: FloatVector = np.einsum("k,kj->j", weights, np.array(parts))
+    return total
+
+
+def _convex(products: FloatVector) -> FloatVector:
+    """Return the weights w ≥ 0 of sum 1 with the least w·products·w; there are few of them."""
+    p = len(products)
+    best, weights = np.inf, np.full(p, 1 / p)
+    ridge = 1e-12 * np.trace(products) + 1e-300
+    for count in range(1, p + 1):
+        for chosen in combinations(range(p), count):
+            part = products[np.ix_(chosen, chosen)] + ridge * np.eye(count)
+            some = np.linalg.lstsq(part, np.ones(count), rcond=None)[0]
+            if some.sum() <= 0 or (some < 0).any():
+                continue
+            some = some / some.sum()
+            loss = float(some @ part @ some)
+            if loss < best:
+                best, weights = loss, np.zeros(p)
+                weights[list(chosen)] = some
+    return weights
+
+
+def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVector]:
+    """Return the Shapley values of the residual outside the pool, and their variances.
+
+    The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
+    player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
+    were never evaluated. The sum over the players is none of the guess: efficiency settles it.
+    """
+    n = pool.n_players
+    total, variance = np.zeros(n), np.zeros(n)
+    centred = residual.copy()
+    for s in range(1, n // 2 + 1):
+        if 2 * s < n and pool.taken[s]:
+            centred[pool.sizes == s] -= residual[pool.sizes == s].mean()
+    # Variances are about 0, not about the mean of a size: that of a single pair would be nothing.
+    squares = np.bincount(pool.sizes, residual**2, minlength=n // 2 + 1)
+    partly = pool.missing > 0
+    usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
+    for s in range(1, n // 2 + 1):
+        if pool.missing[s] == 0.0:
+            continue
+        if pool.taken[s] == 0:  # no guess, and all the doubt that a single pair would leave
+            variance += usual * (1.0 if 2 * s == n else n * n / (s * (n - s)))
+            continue
+        here = pool.sizes == s
+        signs, rest, square = pool.signs[here], centred[here], residual[here] ** 2
+        m = len(rest)
+        spread = (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS)
+        if 2 * s == n:
+            guess = (signs * rest[:, None]).mean(axis=0)
+            noise = np.full(n, spread / m)
+        else:
+            inside = np.where(signs > 0, 1.0, 0.0)
+            count = np.array([m - inside.sum(axis=0), inside.sum(axis=0)])
+            part = rest @ inside
+            both = count.min(axis=0) > 0
+            guess = np.where(both, part / np.maximum(1, count).prod(axis=0) * m, 0.0)
+            power = np.array([square @ (1 - inside), square @ inside])
+            each = (power + PRIOR_PAIRS * spread) / (count + PRIOR_PAIRS)
+            noise = (each / np.maximum(1, count)).sum(axis=0)
+        total += pool.missing[s] * guess
+        variance += pool.missing[s] * noise
+    total *= 2 / n
+    return total - total.mean(), variance * (2 / n) ** 2

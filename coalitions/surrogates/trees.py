@@ -1,0 +1,62 @@
+"""Boosted trees that ask who is in a coalition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coalitions.surrogates.polynomial import largest_terms, n_terms, polynomial_fit
+from coalitions.surrogates.pool import FOLDS, Pool
+from coalitions.surrogates.surrogate import Surrogate
+
+N_TREES = 100
+DEPTH = 6
+RATE = 0.3
+RIDGE = 1.0
+"""As in XGBoost by default: so many trees, of this depth, each added with this factor."""
+
+LEAST_PAIRS = 20
+"""Fewer pairs than this are not worth a tree."""
+
+
+def trees(pool: Pool) -> tuple[Surrogate, ...]:
+    r"""Return gradient-boosted trees and the polynomial of their largest terms.
+
+    The trees [Friedman2001]_ are fitted to v(S) and v(N∖S). A leaf that is reached if k players are
+    in and l others are out is a game of its own, with the Shapley value
+    :math:`\frac{(k-1)!\,l!}{(k+l)!}` for each of the k and :math:`-\frac{k!\,(l-1)!}{(k+l)!}` for
+    each of the l; the trees' values are sums of these. The polynomial is fitted anew, with
+    the terms of the same trees: it is exact if the game has no more terms than these.
+    """
+    if len(pool.odd) < LEAST_PAIRS:
+        return ()
+    from coalitions.surrogates._kernels import boosted, tree_values
+
+    inside = (pool.signs > 0).astype(np.uint8)
+    n, count = pool.n_players, n_terms(pool)
+    rows = np.concatenate([inside, 1 - inside])
+    values = np.concatenate([pool.inside, pool.outside]) - pool.outside[0]
+    held_out = np.empty((2, len(inside)))
+    # With no fold left out, all pairs are seen; that fit comes last.
+    for fold in [*range(FOLDS), FOLDS]:
+        seen, here = pool.folds != fold, pool.folds == fold
+        both = np.concatenate([seen, seen])
+        features, leaves = boosted(rows[both], values[both], N_TREES, DEPTH, RATE, RIDGE)
+        held_out[0, here] = _odd(features, leaves, inside[here])
+        if count > n:
+            terms = largest_terms(features, leaves, n, count)
+            smooth, smooth_values = polynomial_fit(pool, terms, seen)
+            held_out[1, here] = smooth[here]
+    fitted = _odd(features, leaves, inside)
+    held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
+    grown = Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0])
+    return (grown, Surrogate(smooth_values, smooth, held_out[1])) if count > n else (grown,)
+
+
+def _odd(features: Any, leaves: Any, inside: Any) -> Any:  # noqa: ANN401
+    """Return the odd part of the trees at some coalitions."""
+    from coalitions.surrogates._kernels import predicted
+
+    there, elsewhere = (predicted(features, leaves, rows) for rows in (inside, 1 - inside))
+    return (there - elsewhere) / 2

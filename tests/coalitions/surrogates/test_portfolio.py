@@ -1,0 +1,264 @@
+"""The surrogates know their own Shapley values, and a wrong one costs evaluations only."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from coalitions import (
+    FunctionGame,
+    InvalidInputError,
+    TableGame,
+    UnanimityGame,
+    VotingGame,
+    shapley,
+)
+from coalitions.enumeration import value_table
+from coalitions.estimators.exact import exact_of_table
+from coalitions.estimators.portfolio import Portfolio
+from coalitions.sampling.pairs import most_pairs, pairs_per_size, random_pairs
+from coalitions.surrogates.additive import additive
+from coalitions.surrogates.equal import equal
+from coalitions.surrogates.pool import Pool
+from coalitions.surrogates.process import Covariance, _fitted, _Likelihood, _prior, process
+from coalitions.surrogates.surrogate import Surrogate, left_over, mixed
+from coalitions.surrogates.trees import trees
+
+
+def pool_of(game, n, n_pairs, seed=0):
+    rows = random_pairs(n, n_pairs, seed, borders=True)
+    empty, grand = game(np.repeat([[False], [True]], n, axis=1))
+    return Pool.of(rows, game(np.concatenate([rows, ~rows])), (empty, grand), seed)
+
+
+@pytest.fixture
+def game():
+    return UnanimityGame.random(9, 25, seed=5, max_size=5)
+
+
+def by_all_pairs(f, n):
+    """Return the Shapley values of an odd function of signs, from its table."""
+    return exact_of_table(value_table(FunctionGame(lambda rows: f(np.where(rows, 1.0, -1.0)), n)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 9])
+def test_the_shares_of_all_pairs_are_the_shapley_value(n):
+    table = np.random.default_rng(n).normal(size=1 << n)
+    pool = pool_of(TableGame(table), n, most_pairs(n))
+    np.testing.assert_allclose(pool.odd @ pool.shares, exact_of_table(table), atol=1e-12)
+    assert (pool.missing == 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_the_process_knows_the_shapley_values_of_its_covariance(n):
+    rng = np.random.default_rng(n)
+    mean, deviation = _prior(n)
+    covariance = Covariance.of(mean + 0.3 * deviation * rng.normal(size=len(mean)), n)
+    some = np.where(rng.random((6, n)) < 0.5, 1.0, -1.0)
+    known = covariance.shapley(some)
+    for k, row in enumerate(some):
+        values = by_all_pairs(lambda z, row=row: covariance.between(z, row[None])[:, 0], n)
+        np.testing.assert_allclose(known[k], values, atol=1e-10)
+
+
+def test_a_player_that_rules_all_does_not_overflow():
+    mean, _ = _prior(4)
+    mean[-4:] = 12.0
+    assert np.isfinite(Covariance.of(mean, 4).shapley(np.ones((1, 4)))).all()
+
+
+def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(game):
+    pool = pool_of(game, 9, 40)
+    likelihood = _Likelihood(pool.signs, pool.odd)
+    mean, deviation = _prior(9)
+    point = mean + 0.2 * deviation * np.random.default_rng(1).normal(size=len(mean))
+    _, gradient = likelihood(point)
+    for k in range(len(point)):
+        step = np.zeros(len(point))
+        step[k] = 1e-5
+        slope = (likelihood(point + step)[0] - likelihood(point - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, abs=1e-4 * (1 + abs(slope)))
+
+
+def test_the_process_says_of_a_held_out_pair_what_a_fit_without_it_says(game):
+    pool = pool_of(game, 9, 60)
+    (whole,) = process(pool)
+    logs = _fitted(pool.signs, pool.odd / np.abs(pool.odd).max())
+    covariance = Covariance.of(logs, 9)
+    left_out = 7
+    rest = np.delete(np.arange(len(pool.odd)), left_out)
+    matrix = covariance.between(pool.signs[rest], pool.signs[rest])
+    matrix += np.diag(covariance.noise[pool.sizes[rest]] + 1e-9 * covariance.variance)
+    guess = covariance.between(pool.signs[[left_out]], pool.signs[rest]) @ np.linalg.solve(
+        matrix, pool.odd[rest]
+    )
+    assert whole.held_out[left_out] == pytest.approx(float(guess[0]), abs=1e-6)
+
+
+def test_trees_and_polynomial_know_their_own_values(game):
+    """With all pairs, the values of a model are what its own predictions share out."""
+    pool = pool_of(game, 9, most_pairs(9))
+    for surrogate in trees(pool):
+        np.testing.assert_allclose(
+            surrogate.values, surrogate.fitted @ pool.shares, atol=1e-9 * np.abs(pool.odd).max()
+        )
+
+
+def test_a_sparse_polynomial_is_found_and_exact():
+    def sparse(rows):
+        z = np.where(rows, 1.0, -1.0)
+        return (
+            z @ np.arange(20) / 10
+            + 5 * z[:, 0] * z[:, 3] * z[:, 7]
+            - 4 * z[:, 2] * z[:, 5] * z[:, 9]
+        )
+
+    pool = pool_of(sparse, 20, 400)
+    _, polynomial = trees(pool)
+    assert polynomial.held_out == pytest.approx(pool.odd, abs=1e-5)
+    values = 0.2 * np.arange(20)
+    values[[0, 3, 7]] += 10 / 3
+    values[[2, 5, 9]] -= 8 / 3
+    np.testing.assert_allclose(polynomial.values, values, atol=1e-5)
+
+
+def test_an_additive_game_is_exact_from_few_pairs():
+    pool = pool_of(lambda rows: rows @ np.arange(12.0), 12, 20)
+    (fit,) = additive(pool)
+    np.testing.assert_allclose(fit.values, np.arange(12.0), atol=1e-9)
+    np.testing.assert_allclose(fit.held_out, pool.odd, atol=1e-9)
+
+
+def test_where_only_numbers_count_all_get_the_same():
+    pool = pool_of(lambda rows: np.sqrt(rows.sum(axis=1)), 10, 30)
+    (fit,) = equal(pool)
+    np.testing.assert_allclose(fit.values, np.sqrt(10) / 10)
+
+
+def test_the_mixture_takes_the_surrogate_that_is_right(game):
+    pool = pool_of(game, 9, 100)
+    noise = np.random.default_rng(0).normal(size=len(pool.odd))
+    wrong = Surrogate(np.ones(9), noise, noise)
+    right = Surrogate(np.arange(9.0), pool.odd, pool.odd)
+    np.testing.assert_allclose(mixed(pool, [wrong, right]).values, np.arange(9.0), atol=1e-6)
+
+
+def test_what_is_left_over_is_unbiased_and_its_variance_is_right():
+    table = np.random.default_rng(3).normal(size=1 << 10)
+    truth = exact_of_table(table)
+    guesses, variances = [], []
+    for seed in range(300):
+        pool = pool_of(TableGame(table), 10, 100, seed)
+        guess, variance = left_over(pool, pool.odd)
+        known = pool.odd @ pool.shares
+        known += (table[-1] - table[0] - known.sum()) / 10
+        guesses.append(known + guess)
+        variances.append(variance)
+    off = np.array(guesses) - truth
+    error = off.std(axis=0) / np.sqrt(300)
+    assert (np.abs(off.mean(axis=0)) < 4.5 * error).all()
+    assert np.mean(variances) == pytest.approx((off**2).mean(), rel=0.25)
+
+
+def nonsense(pool):
+    """Return a surrogate that claims a wrong game: each player's value is its number."""
+    slope = np.arange(pool.n_players) * np.abs(pool.odd).max()
+    guess = pool.signs @ slope / 2
+    return (Surrogate(slope, guess, guess),)
+
+
+def test_a_wrong_surrogate_costs_evaluations_and_not_correctness():
+    """Its error falls with the budget, and so does that of a portfolio with it in first place."""
+    game = UnanimityGame.random(12, 40, seed=8, max_size=4)
+    asked, truth = FunctionGame(game, 12), game.shapley_values()
+
+    def error(surrogates, budget):
+        runs = [shapley(asked, Portfolio(surrogates), budget, seed=seed) for seed in range(4)]
+        return np.mean([(run.values - truth) ** 2 for run in runs]) / truth.var()
+
+    errors = [error((nonsense,), budget) for budget in (100, 400, 1600, 4000)]
+    assert errors[0] > 1
+    assert errors[1] < errors[0] / 2
+    assert errors[2] < errors[1] / 2
+    assert errors[3] < errors[2] / 20
+    together = error((nonsense, process, additive, trees), 400)
+    assert together < 2 * error((process, additive, trees), 400)
+
+
+def test_no_surrogates_are_refused():
+    with pytest.raises(InvalidInputError, match="at least one surrogate"):
+        Portfolio(())
+
+
+def test_the_pairs_of_single_players_are_complete_as_soon_as_they_are_affordable():
+    for n in (2, 3, 10, 31, 60):
+        for pairs in (1, n // 2, n, 2 * n, 5 * n):
+            counts = pairs_per_size(n, pairs, borders=True)
+            assert counts.sum() == min(pairs, most_pairs(n))
+            if 2 * n <= pairs and n > 2:
+                assert counts[1] == n
+            fewer = pairs_per_size(n, pairs - 1, borders=True)
+            assert (fewer <= counts).all()
+
+
+def test_a_data_game_gets_better_with_the_budget():
+    """The game jumps at small coalitions, as accuracies do: more evaluations must not hurt."""
+    rng = np.random.default_rng(4)
+    skill, jump = rng.random(16), rng.normal(size=(16, 40))
+
+    def accuracy(rows):
+        few = np.exp(-rows.sum(axis=1))
+        noise = np.sin(rows @ jump * 3).mean(axis=1)
+        return 1 - np.exp(-(rows @ skill)) + 2 * few * noise
+
+    game = TableGame(value_table(FunctionGame(accuracy, 16)))
+    truth = exact_of_table(game.table)
+    errors = [
+        np.mean(
+            [
+                (shapley(FunctionGame(game, 16), budget=b, seed=s).values - truth) ** 2
+                for s in (0, 1)
+            ]
+        )
+        for b in (100, 400, 1600)
+    ]
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+
+
+def test_more_pairs_than_the_process_holds_are_used_as_held_out_ones(monkeypatch, game):
+    monkeypatch.setattr("coalitions.surrogates.process.MAX_PAIRS", 50)
+    pool = pool_of(game, 9, 120)
+    (surrogate,) = process(pool)
+    unseen = surrogate.fitted == surrogate.held_out
+    assert unseen.sum() >= 70
+    assert np.corrcoef(surrogate.held_out[unseen], pool.odd[unseen])[0, 1] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [100, 500])
+@pytest.mark.parametrize("kind", ["unanimity", "voting", "table"])
+def test_intervals_cover(kind, budget):
+    game = {
+        "unanimity": UnanimityGame.random(14, 60, seed=1),
+        "voting": VotingGame([5, 4, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1], 16),
+        "table": TableGame(np.random.default_rng(0).normal(size=1 << 12)),
+    }[kind]
+    n = game.n_players
+    truth = shapley(game).values
+    inside = []
+    for seed in range(50):
+        low, high = shapley(FunctionGame(game, n), "portfolio", budget, seed=seed).interval()
+        inside.append((low <= truth) & (truth <= high))
+    assert np.mean(inside) >= 0.90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("budget", "seconds"), [(2000, 2.0), (10_000, 10.0)])
+def test_the_estimator_itself_takes_seconds(budget, seconds):
+    game = FunctionGame(UnanimityGame.random(30, 100, seed=1), 30)
+    shapley(game, "portfolio", 200)  # compiles
+    start = time.process_time()
+    shapley(game, "portfolio", budget)
+    assert time.process_time() - start < 1.5 * seconds  # the machine may be shared
