@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coalitions.compiling.clock import clock
+from solvers.branch_and_cut.columns import Columns
 from solvers.branch_and_cut.dual.ascent import Ascent
 from solvers.branch_and_cut.dual.cuts import violated_cuts
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
@@ -122,6 +123,7 @@ class TreeSearch:
         self.record = Record()
         self.steps = 0
         self.cuts = 0
+        self.columns = 0
         # Dolls leave nothing to check, and the caller had a try with all that is undecided.
         self.short_cuts = None if certify else ShortCuts(incumbent, problem.n_undecided)
         self._beside = Schedule(incumbent, check, idle=known)
@@ -129,6 +131,7 @@ class TreeSearch:
         self._allowed = allowed
         self._check = check
         self._seconds_left = seconds_left
+        self._seed = seed
         self._state: RandomState = random_state(seed, 1)
         self._closed = 0
         self._level = math.inf
@@ -144,6 +147,8 @@ class TreeSearch:
     def run(self) -> None:
         """Search until nothing is open."""
         self._treat_root()
+        if self._open and self.short_cuts is not None:
+            self._take_columns()
         while self._open:
             self._branch()
 
@@ -311,6 +316,25 @@ class TreeSearch:
                 stalled = 0
         mu = ascent.mu * ascent.scale
         self._open[-1] = replace(self._open[-1], mu=mu, point=ascent.point)
+
+    def _take_columns(self) -> None:
+        """Bound the node at work by columns, where coalitions are small enough for them."""
+        assert self.short_cuts is not None
+        node = self._open[-1]
+        columns = Columns(node.problem, self.incumbent)
+        if not columns.promising:
+            return
+        self.short_cuts.taken += 1
+        try:
+            columns.search(allowed=self._allowed, check=self._check, seed=self._seed)
+        finally:
+            self.columns += columns.found
+            if columns.bound is not None and columns.bound < node.bound:
+                node = replace(node, bound=columns.bound)
+                self._open[-1] = node
+        if node.bound <= self._allowed(self.incumbent.value):
+            self._closed = max(self._closed, node.bound)
+            self._open.pop()
 
     # ------------------------------------------------------------------ branching
 
