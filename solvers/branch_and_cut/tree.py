@@ -41,6 +41,10 @@ TINY, SMALL = 25, 60
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
 
+FIRST_TRIALS, TRIALS, STEPS_OF_TRIAL = 3, 8, 30
+"""Pairs that are tried before a node is split, fewer for the first split, which may be the only
+one; and steps of the dual in each case of a trial."""
+
 HORIZON_IF_KNOWN, PATIENCE_IF_KNOWN = 10, 1
 """The same where the best structure is known, and how many slow rounds are borne: groups are few
 then, and a branch costs less than sharper steps."""
@@ -342,22 +346,35 @@ class TreeSearch:
         """Split the node at work in two, and bound both."""
         node, point = replace(self._open[-1], point=None), self._open[-1].point
         assert point is not None
-        first, second = _most_open_pair(node.problem, point)
+        first, second, cases = self._best_split(node, point)
         together, apart = self.record.split(node.branch, node.problem, first, second)
-        one, two = np.array([first]), np.array([second])
-        merge = components(node.problem.n_groups, one, two)
-        merged = node.problem.merged(merge)
-        assert merged is not None
-        cases = [
-            replace(node, problem=node.problem.separated(one, two), branch=apart),
-            replace(
-                node, problem=merged, multipliers=node.multipliers.mapped(merge), branch=together
-            ),
-        ]
+        cases = [replace(cases[0], branch=apart), replace(cases[1], branch=together)]
         if point[first, second] < 0.5:
             cases.reverse()
         self._open[-1:] = cases
         self._treat()
+
+    def _best_split(self, node: Node, point: Singles) -> tuple[int, int, list[Node]]:
+        """Return the pair that lowers the bounds of both cases most, and the cases: apart first.
+
+        Of the most open pairs, each is tried for some steps of the dual.
+        """
+        trials = TRIALS if len(self.record) > 1 else FIRST_TRIALS
+        pairs = _most_open_pairs(node.problem, point, 1 if self._known else trials)
+        best, chosen = -math.inf, (*pairs[0], _cases(node, *pairs[0]))
+        if len(pairs) == 1:
+            return chosen
+        for first, second in pairs:
+            drops, cases = [], []
+            for case in _cases(node, first, second):
+                ascent = Ascent(case.problem, case.multipliers, case.mu, self._tools)
+                drops.append(self._level - self._steps(ascent, STEPS_OF_TRIAL))
+                cases.append(replace(case, multipliers=ascent.multipliers))
+            least = 1e-6 * self._scale
+            score = max(drops[0], least) * max(drops[1], least)
+            if score > best:
+                best, chosen = score, (first, second, cases)
+        return chosen
 
     def _treat(self) -> None:
         """Bound open nodes from the last on, until one has to be split."""
@@ -378,11 +395,24 @@ class TreeSearch:
                 return
 
 
-def _most_open_pair(problem: Problem, point: Singles) -> tuple[int, int]:
-    """Return the undecided pair whose soft value is nearest to one half; heavy pairs come first."""
+def _cases(node: Node, first: int, second: int) -> list[Node]:
+    """Return what becomes of a node if a pair is apart, and if it is together."""
+    one, two = np.array([first]), np.array([second])
+    merge = components(node.problem.n_groups, one, two)
+    merged = node.problem.merged(merge)
+    assert merged is not None
+    return [
+        replace(node, problem=node.problem.separated(one, two)),
+        replace(node, problem=merged, multipliers=node.multipliers.mapped(merge)),
+    ]
+
+
+def _most_open_pairs(problem: Problem, point: Singles, at_most: int) -> list[tuple[int, int]]:
+    """Return undecided pairs whose soft value is nearest to one half; heavy pairs come first."""
     size = np.abs(problem.weights)
     distance = np.abs(point - 0.5) - 0.1 * size / size.max()
     distance[problem.apart] = np.inf
     distance[np.tril_indices(len(distance))] = np.inf
-    first, second = np.unravel_index(np.argmin(distance), distance.shape)
-    return int(first), int(second)
+    nearest = np.argsort(distance, axis=None, kind="stable")[: min(at_most, problem.n_undecided)]
+    first, second = np.unravel_index(nearest, distance.shape)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
