@@ -63,7 +63,8 @@ class BranchAndCut(Solver):
     ----------
     certify
         Take no short cut that leaves nothing to check. Without it, what is small enough is searched
-        by Russian dolls, and a certificate takes another search, when it is asked for.
+        by Russian dolls, and by columns where coalitions are small. A certificate takes another
+        search then, when it is asked for.
     """
 
     certify: bool = False
@@ -282,6 +283,7 @@ def _bounded(
             "steps": tree.steps,
             "cuts": tree.cuts,
             "merged": len(task.rules),
+            **({"columns": tree.columns} if tree.columns else {}),
         },
         prove=functools.partial(_written, task, value, bound, record) if record.complete else None,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coalitions.compiling.clock import clock
+from solvers.branch_and_cut.columns import Columns
 from solvers.branch_and_cut.dual.ascent import Ascent
 from solvers.branch_and_cut.dual.cuts import violated_cuts
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
@@ -39,6 +40,10 @@ TINY, SMALL = 25, 60
 
 HORIZON = 100
 """Rounds of cuts within which a node must promise to close; else it is time to branch."""
+
+FIRST_TRIALS, TRIALS, STEPS_OF_TRIAL = 3, 8, 30
+"""Pairs that are tried before a node is split, fewer for the first split, which may be the only
+one; and steps of the dual in each case of a trial."""
 
 HORIZON_IF_KNOWN, PATIENCE_IF_KNOWN = 10, 1
 """The same where the best structure is known, and how many slow rounds are borne: groups are few
@@ -122,6 +127,7 @@ class TreeSearch:
         self.record = Record()
         self.steps = 0
         self.cuts = 0
+        self.columns = 0
         # Dolls leave nothing to check, and the caller had a try with all that is undecided.
         self.short_cuts = None if certify else ShortCuts(incumbent, problem.n_undecided)
         self._beside = Schedule(incumbent, check, idle=known)
@@ -129,6 +135,7 @@ class TreeSearch:
         self._allowed = allowed
         self._check = check
         self._seconds_left = seconds_left
+        self._seed = seed
         self._state: RandomState = random_state(seed, 1)
         self._closed = 0
         self._level = math.inf
@@ -144,6 +151,8 @@ class TreeSearch:
     def run(self) -> None:
         """Search until nothing is open."""
         self._treat_root()
+        if self._open and self.short_cuts is not None:
+            self._take_columns()
         while self._open:
             self._branch()
 
@@ -312,28 +321,60 @@ class TreeSearch:
         mu = ascent.mu * ascent.scale
         self._open[-1] = replace(self._open[-1], mu=mu, point=ascent.point)
 
+    def _take_columns(self) -> None:
+        """Bound the node at work by columns, where coalitions are small enough for them."""
+        assert self.short_cuts is not None
+        node = self._open[-1]
+        columns = Columns(node.problem, self.incumbent)
+        if not columns.promising:
+            return
+        self.short_cuts.taken += 1
+        try:
+            columns.search(allowed=self._allowed, check=self._check, seed=self._seed)
+        finally:
+            self.columns += columns.found
+            if columns.bound is not None and columns.bound < node.bound:
+                node = replace(node, bound=columns.bound)
+                self._open[-1] = node
+        if node.bound <= self._allowed(self.incumbent.value):
+            self._closed = max(self._closed, node.bound)
+            self._open.pop()
+
     # ------------------------------------------------------------------ branching
 
     def _branch(self) -> None:
         """Split the node at work in two, and bound both."""
         node, point = replace(self._open[-1], point=None), self._open[-1].point
         assert point is not None
-        first, second = _most_open_pair(node.problem, point)
+        first, second, cases = self._best_split(node, point)
         together, apart = self.record.split(node.branch, node.problem, first, second)
-        one, two = np.array([first]), np.array([second])
-        merge = components(node.problem.n_groups, one, two)
-        merged = node.problem.merged(merge)
-        assert merged is not None
-        cases = [
-            replace(node, problem=node.problem.separated(one, two), branch=apart),
-            replace(
-                node, problem=merged, multipliers=node.multipliers.mapped(merge), branch=together
-            ),
-        ]
+        cases = [replace(cases[0], branch=apart), replace(cases[1], branch=together)]
         if point[first, second] < 0.5:
             cases.reverse()
         self._open[-1:] = cases
         self._treat()
+
+    def _best_split(self, node: Node, point: Singles) -> tuple[int, int, list[Node]]:
+        """Return the pair that lowers the bounds of both cases most, and the cases: apart first.
+
+        Of the most open pairs, each is tried for some steps of the dual.
+        """
+        trials = TRIALS if len(self.record) > 1 else FIRST_TRIALS
+        pairs = _most_open_pairs(node.problem, point, 1 if self._known else trials)
+        best, chosen = -math.inf, (*pairs[0], _cases(node, *pairs[0]))
+        if len(pairs) == 1:
+            return chosen
+        for first, second in pairs:
+            drops, cases = [], []
+            for case in _cases(node, first, second):
+                ascent = Ascent(case.problem, case.multipliers, case.mu, self._tools)
+                drops.append(self._level - self._steps(ascent, STEPS_OF_TRIAL))
+                cases.append(replace(case, multipliers=ascent.multipliers))
+            least = 1e-6 * self._scale
+            score = max(drops[0], least) * max(drops[1], least)
+            if score > best:
+                best, chosen = score, (first, second, cases)
+        return chosen
 
     def _treat(self) -> None:
         """Bound open nodes from the last on, until one has to be split."""
@@ -354,11 +395,24 @@ class TreeSearch:
                 return
 
 
-def _most_open_pair(problem: Problem, point: Singles) -> tuple[int, int]:
-    """Return the undecided pair whose soft value is nearest to one half; heavy pairs come first."""
+def _cases(node: Node, first: int, second: int) -> list[Node]:
+    """Return what becomes of a node if a pair is apart, and if it is together."""
+    one, two = np.array([first]), np.array([second])
+    merge = components(node.problem.n_groups, one, two)
+    merged = node.problem.merged(merge)
+    assert merged is not None
+    return [
+        replace(node, problem=node.problem.separated(one, two)),
+        replace(node, problem=merged, multipliers=node.multipliers.mapped(merge)),
+    ]
+
+
+def _most_open_pairs(problem: Problem, point: Singles, at_most: int) -> list[tuple[int, int]]:
+    """Return undecided pairs whose soft value is nearest to one half; heavy pairs come first."""
     size = np.abs(problem.weights)
     distance = np.abs(point - 0.5) - 0.1 * size / size.max()
     distance[problem.apart] = np.inf
     distance[np.tril_indices(len(distance))] = np.inf
-    first, second = np.unravel_index(np.argmin(distance), distance.shape)
-    return int(first), int(second)
+    nearest = np.argsort(distance, axis=None, kind="stable")[: min(at_most, problem.n_undecided)]
+    first, second = np.unravel_index(nearest, distance.shape)
+    return list(zip(first.tolist(), second.tolist(), strict=True))

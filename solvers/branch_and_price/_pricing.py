@@ -55,6 +55,7 @@ def price(
     candidates: IntMatrix,
     gains: IntMatrix,
     hopes: IntMatrix,
+    rests: IntMatrix,
 ) -> bool:
     """Search on, for about `budget` steps; return whether the search has come to its end.
 
@@ -79,7 +80,8 @@ def price(
     order
         The nodes that may be in a coalition, in the order of the search.
     demands
-        Fewest and most players, the most load, players of the smallest and the largest node.
+        Fewest and most players, the most load, players of the smallest and the largest node, and
+        whether to look at kinds of candidates.
     triples, triple_prices
         Triples of different nodes [t, 3]; a coalition with two or three of one pays its price.
     triples_from, triples_of
@@ -91,17 +93,20 @@ def price(
     state, raised, columns, excess
         Where the search is; what prices must rise by; columns found, and by how much they exceed
         their prices.
-    stack, candidates, gains, hopes
+    stack, candidates, gains, hopes, rests
         Room for the search, by depth: node, value, players, load, number of candidates, position,
-        places left; and for each candidate its number, gain and hope.
+        places left; and for each candidate its number, its gain, its hope, and what it and those
+        after it can add, one of each kind.
     """
     n_roles = holds.shape[1]
     least, most, max_load = demands[0], demands[1], demands[2]
-    smallest, largest = demands[3], demands[4]
+    smallest, largest, by_kind = demands[3], demands[4], demands[5] > 0
     held = np.zeros(n_roles, np.int64)
     possible = np.zeros(n_roles, np.int64)
     change = np.zeros(len(base), np.int64)
     top = np.zeros(FEW, np.int64)
+    kind = np.zeros(len(base), np.int64)
+    best_of = np.zeros(len(base), np.int64)
     inside = np.zeros(len(base), np.bool_)
     depth = state[DEPTH]
     for d in range(depth + 1):
@@ -145,6 +150,8 @@ def price(
                 if hopes[depth, s] <= 0 and s - position >= max(1, wanted):
                     break
                 bound += hopes[depth, s]
+            if by_kind and position < n_candidates:
+                bound = min(bound, stack[depth, 1] - count_price + rests[depth, position])
             over = state[STEPS] > root_steps
             if position >= n_candidates or bound <= floor or over:
                 inside[stack[depth, 0]] = False
@@ -286,14 +293,39 @@ def price(
                     if held_of == 1:
                         for s in range(3):
                             change[triples[triple, s]] += (triple_prices[triple] + 1) // 2
+            if by_kind:
+                n_kinds = _sort_out(candidates[depth], n, apart, kind)
+                others = min(others, n_kinds - 1)
+                places = min(places, n_kinds)
+                spent += n * n // 4
+                state[STEPS] += n * n // 4
             for s in range(n):
                 j = candidates[depth, s]
-                hopes[depth, s] = gains[depth, s] + halves[j, others] + change[j]
+                half = halves[j, others]
+                if by_kind:
+                    around = _around(j, candidates[depth], n, weights, apart, kind, best_of)
+                    half = min(half, (around + 1) // 2)
+                hopes[depth, s] = gains[depth, s] + half + change[j]
             for d in range(depth + 1):
                 for t in range(triples_from[stack[d, 0]], triples_from[stack[d, 0] + 1]):
                     for s in range(3):
                         change[triples[triples_of[t], s]] = 0
-            if others <= FEW:
+            if by_kind:
+                # What a candidate can be part of has one of each other kind.
+                rest = (
+                    value
+                    - count_price
+                    + _rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
+                )
+                m = 0
+                for s in range(n):
+                    j = candidates[depth, s]
+                    if hopes[depth, s] + rest - best_of[kind[j]] > floor:
+                        candidates[depth, m] = j
+                        gains[depth, m], hopes[depth, m] = gains[depth, s], hopes[depth, s]
+                        m += 1
+                n = m
+            elif others <= FEW:
                 # The largest hopes of the others bound what one can be part of.
                 size_top = 0
                 for s in range(n):
@@ -334,9 +366,79 @@ def price(
                         at -= gap
                     hopes[depth, at], gains[depth, at], candidates[depth, at] = hope, gain, j
                 gap //= 3
+            if by_kind:
+                _rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
         if fresh:
             limit = value - count_price
             for s in range(min(n, places)):
                 limit += max(0, hopes[0, s])
             state[LIMIT] = limit
         stack[depth, 4], stack[depth, 5], stack[depth, 6] = n, 0, places
+
+
+@njit(cache=True)
+def _sort_out(candidates: IntVector, n: int, apart: BoolMatrix, kind: IntVector) -> int:
+    """Give each candidate a kind, and return how many there are: those of one are all apart.
+
+    So no set has two of a kind.
+    """
+    n_kinds = 0
+    for s in range(n):
+        j = candidates[s]
+        for k in range(n_kinds + 1):
+            free = True
+            for r in range(s):
+                i = candidates[r]
+                if kind[i] == k and not apart[i, j]:
+                    free = False
+                    break
+            if free:
+                kind[j] = k
+                n_kinds = max(n_kinds, k + 1)
+                break
+    return n_kinds
+
+
+@njit(cache=True)
+def _around(
+    j: int,
+    candidates: IntVector,
+    n: int,
+    weights: IntMatrix,
+    apart: BoolMatrix,
+    kind: IntVector,
+    best_of: IntVector,
+) -> int:
+    """Return what a candidate can have with others, one of each kind."""
+    total = 0
+    for s in range(n):
+        best_of[s] = 0
+    for s in range(n):
+        i = candidates[s]
+        more = weights[j, i] - best_of[kind[i]]
+        if more > 0 and not apart[i, j]:
+            best_of[kind[i]] += more
+            total += more
+    return total
+
+
+@njit(cache=True)
+def _rests(
+    candidates: IntVector,
+    hopes: IntVector,
+    n: int,
+    kind: IntVector,
+    best_of: IntVector,
+    rests: IntVector,
+) -> int:
+    """Note for each candidate the hopes of it and those after it, the best of each kind in sum."""
+    total = 0
+    for s in range(n):
+        best_of[kind[candidates[s]]] = 0
+    for s in range(n - 1, -1, -1):
+        more = hopes[s] - best_of[kind[candidates[s]]]
+        if more > 0:
+            best_of[kind[candidates[s]]] += more
+            total += more
+        rests[s] = total
+    return total

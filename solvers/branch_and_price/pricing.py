@@ -20,6 +20,10 @@ STEPS_AT_ONCE = 20_000_000
 """Steps between two looks at the clock: about 0.05 s."""
 
 
+MANY_CONFLICTS = 0.05
+"""Part of the pairs that must be apart from which on the search for coalitions looks at them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prices:
     """What coalitions pay, in units of 2^−bits of a weight; see `solvers.branch_and_price.record`.
@@ -96,8 +100,9 @@ class Pricer:
         self._holds = np.zeros((n_groups, problem.holds.shape[1]), np.bool_)
         np.logical_or.at(self._holds, group, problem.holds)
         smallest, largest = int(self._players.min()), int(self._players.max())
+        conflicts = np.count_nonzero(case.apart) > MANY_CONFLICTS * n_groups**2
         self._demands = np.array(
-            [sizes.min_size, sizes.max_size, sizes.max_load, smallest, largest], np.int64
+            [sizes.min_size, sizes.max_size, sizes.max_load, smallest, largest, conflicts], np.int64
         )
         places = max(1, min(n_groups, sizes.max_size // smallest))
         gains = np.where(case.apart, 0, np.maximum(by_group, 0))
@@ -105,7 +110,7 @@ class Pricer:
         self._halves = np.zeros((n_groups, places + 1), np.int64)
         self._halves[:, 1 : 1 + gains.shape[1]] = (np.cumsum(gains, axis=1) + 1) // 2
         self._room = tuple(
-            np.zeros((places + 1, width), np.int64) for width in (7, n_groups, n_groups, n_groups)
+            np.zeros((places + 1, width), np.int64) for width in (7, *4 * (n_groups,))
         )
         # Two nodes of a triple in one group: whoever has the group pays.
         self._triples = group[triples]

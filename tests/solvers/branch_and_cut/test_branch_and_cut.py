@@ -220,3 +220,12 @@ def test_warm_start_is_not_lost():
     )
     value = graph.value(CoalitionStructure.from_labels(best.labels))
     assert graph.value(CoalitionStructure.from_labels(again.labels)) >= value
+
+
+def test_splits_that_were_tried_before_are_proven():
+    upper = np.triu(np.random.default_rng(2).integers(-9, 10, (24, 24)), 1)
+    graph = SynergyGraph((upper + upper.T).astype(float))
+    solution = solve(graph, certificate=True)
+    assert solution.stats["nodes"] > 3  # more than the first split, which has fewer trials
+    assert verify(graph, solution.structure, solution.certificate).optimal
+    assert solution.value == solve(graph).value

@@ -19,6 +19,7 @@ def random_case(rng, n):
     players = rng.integers(1, 3, n)
     high = int(rng.integers(players.max(), players.sum() + 1))
     low = int(rng.integers(1, min(3, high) + 1))
+    conflicts = rng.choice([0.0, 0.1, 0.4])
     roles = [sorted(set(rng.integers(0, n, 3).tolist())) for _ in range(rng.integers(0, 3))]
     sizes = Sizes(
         players,
@@ -29,7 +30,9 @@ def random_case(rng, n):
         loads=rng.integers(0, 5, n),
         max_load=int(rng.integers(4, 12)),
         roles=tuple(map(tuple, roles)),
-        apart=tuple((0, int(other)) for other in rng.integers(1, n, rng.integers(0, 3))),
+        apart=tuple(
+            pair for pair in itertools.combinations(range(n), 2) if rng.random() < conflicts
+        ),
     )
     case = Case.whole(Problem.of(upper + upper.T, sizes))
     for _ in range(rng.integers(0, 4)):

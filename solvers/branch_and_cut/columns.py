@@ -1,0 +1,199 @@
+r"""Columns on what is left to decide: a far sharper bound where many pairs cannot be together.
+
+If a pair has :math:`w_{ij} \le -\min(P_i, P_j)`, with :math:`P_i` all that i can gain from others,
+one of the two may as well be alone: some best structure has them apart. Where such *conflicts* are
+many, and pairs that were decided apart come on top, coalitions are small sets without conflict.
+Then the linear program over all coalitions, one variable each, is within reach of a search for
+columns; the dual over pairs is weak there, for its triangles say little about conflicts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from coalitions.game import BoolMatrix, IntVector
+from solvers.branch_and_cut.incumbent import Incumbent
+from solvers.branch_and_cut.problem import Problem
+from solvers.sizes import Sizes
+
+MANY_CONFLICTS = 0.15
+"""Part of the pairs in conflict from which on columns are tried."""
+
+MOST_GROUPS, WIDEST = 80, 20
+"""The search for columns takes too long with more groups, or where more fit in a coalition."""
+
+STEPS_FOR_WIDTH = 20_000
+"""Steps in the search for the largest set without conflict."""
+
+PATIENCE = 400
+"""Rounds and looks at the clock within which the bound of all columns must be there."""
+
+
+class _TooSlow(Exception):  # noqa: N818 (a signal, not an error)
+    """The bound of all columns takes too long."""
+
+
+class Columns:
+    """The bound of columns on one problem.
+
+    Parameters
+    ----------
+    problem
+        What is left to decide.
+    incumbent
+        The best structure so far; it takes what is found.
+
+    Attributes
+    ----------
+    bound
+        No structure of the problem that is better than the incumbent is worth more; None if
+        nothing is known.
+    found
+        Number of columns that were looked at.
+    """
+
+    def __init__(self, problem: Problem, incumbent: Incumbent) -> None:
+        self._problem, self._incumbent = problem, incumbent
+        self._conflicts = conflicts(problem)
+        self.bound: int | None = None
+        self.found = 0
+
+    @property
+    def promising(self) -> bool:
+        """Whether conflicts are so many that coalitions are small."""
+        m = self._problem.n_groups
+        return bool(
+            m <= MOST_GROUPS
+            and np.count_nonzero(self._conflicts) >= MANY_CONFLICTS * m * (m - 1)
+            and self._widest <= WIDEST
+        )
+
+    @functools.cached_property
+    def _widest(self) -> int:
+        return widest(self._conflicts)
+
+    def search(
+        self, *, allowed: Callable[[int], int], check: Callable[[], None], seed: int
+    ) -> None:
+        """Lower the bound until it is closed, or the search is too slow.
+
+        Parameters
+        ----------
+        allowed
+            Maps the incumbent's value to the highest bound that counts as closed.
+        check
+            Called often; raises an exception to end the search. The bound stays valid then.
+        seed
+            Source of randomness.
+        """
+        from coalitions.one_thread import one_blas_thread
+        from solvers.branch_and_price.incumbent import Incumbent as Best
+        from solvers.branch_and_price.problem import Problem as Priced
+        from solvers.branch_and_price.tree import TreeSearch
+
+        problem, incumbent = self._problem, self._incumbent
+        m = problem.n_groups
+        pairs = np.argwhere(np.triu(self._conflicts, 1)).tolist()
+        sizes = Sizes(
+            np.ones(m, np.int64),
+            1,
+            self._widest,
+            1,
+            m,
+            apart=tuple((first, second) for first, second in pairs),
+        )
+        priced = Priced.of(np.where(self._conflicts, 0, problem.weights), sizes)
+        best = Best(priced, seed=seed, expired=incumbent.expired)
+        looks = 0
+
+        def enough(value: int) -> int:
+            return allowed(max(value + problem.inside, incumbent.value)) - problem.inside
+
+        def look() -> None:
+            nonlocal looks
+            looks += 1
+            check()
+            if looks > PATIENCE and len(tree) == 1:
+                raise _TooSlow
+
+        tree = TreeSearch(priced, best, allowed=enough, check=look, seed=seed)
+        try:
+            with one_blas_thread():
+                best.offer(np.arange(m))
+                best.offer(_without(self._conflicts, incumbent.labels[problem.representatives]))
+                tree.run()
+        except _TooSlow:
+            pass
+        finally:
+            if best.labels is not None:
+                incumbent.offer(best.labels[problem.groups])
+            self.bound, self.found = problem.inside + tree.bound, len(tree.master)
+
+
+def conflicts(problem: Problem) -> BoolMatrix:
+    """Return which pairs of groups some best structure has apart, whatever else it has."""
+    apart = problem.apart.copy()
+    np.fill_diagonal(apart, True)
+    while True:
+        gains = np.where(apart, 0, np.maximum(problem.weights, 0)).sum(axis=1)
+        # Whoever gains least is the one to leave; then it gains from nobody, and so on.
+        more = (problem.weights <= -np.minimum(gains[:, None], gains)) & ~apart
+        if not more.any():
+            np.fill_diagonal(apart, False)
+            return apart
+        apart |= more
+
+
+def widest(apart: BoolMatrix) -> int:
+    """Return the size of the largest set without a conflict, or more if it is hard to find.
+
+    Sets grow by one group after the other; those that remain are sorted into kinds all of which
+    are in conflict, for a set has at most one of each.
+    """
+    m = len(apart)
+    rows = np.where(np.eye(m, dtype=np.bool_), False, ~apart)
+    friends = [sum(1 << j for j in np.flatnonzero(row).tolist()) for row in rows]
+    largest, steps = 0, 0
+    # A set's size, who may join, and an upper bound of what it can grow to.
+    left = [(0, (1 << m) - 1, m)]
+    while left:
+        size, open_, most = left.pop()
+        if most <= largest:
+            continue
+        steps += 1
+        if steps > STEPS_FOR_WIDTH:
+            return max(largest, most, *(bound for _, _, bound in left))
+        largest = max(largest, size)
+        before = 0
+        for kinds, group in _kinds(open_, friends):
+            # Sets of this group and some before it: at most one of each kind so far.
+            left.append((size + 1, before & friends[group], size + kinds))
+            before |= 1 << group
+    return largest
+
+
+def _kinds(open_: int, friends: list[int]) -> list[tuple[int, int]]:
+    """Return groups with the number of their kind, from 1 on; those of a kind are in conflict."""
+    found, kind = [], 0
+    while open_:
+        kind += 1
+        free = open_
+        while free:
+            group = (free & -free).bit_length() - 1
+            free &= ~(friends[group] | 1 << group)
+            open_ &= ~(1 << group)
+            found.append((kind, group))
+    return found
+
+
+def _without(apart: BoolMatrix, labels: IntVector) -> IntVector:
+    """Return a structure in which whoever is in conflict with its coalition is alone."""
+    labels = labels.copy()
+    m = len(labels)
+    for group in range(m):
+        if (apart[group] & (labels == labels[group])).any():
+            labels[group] = labels.max() + 1
+    return labels
