@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         NoSolutionError,
         UnknownNameError,
     )
+    from coalitions.execution.store import stored
+    from coalitions.execution.workers import parallel
     from coalitions.game import Game, Kernel, as_coalitions
     from coalitions.games.airport import AirportGame
     from coalitions.games.function import FunctionGame
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from coalitions.games.voting import VotingGame
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
+    from coalitions.problems.assignment import assignment_game
+    from coalitions.problems.bankruptcy import bankruptcy_game
+    from coalitions.problems.costs import cost_game
+    from coalitions.problems.flow import flow_game
+    from coalitions.problems.spanning_tree import minimum_cost_tree_game
+    from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
     from coalitions.sampling.estimator import (
         ESTIMATORS,
@@ -136,6 +144,14 @@ _HOME = {
     "coalitions.structure": ("CoalitionStructure",),
     "coalitions.values.owen": ("owen_value", "payoffs"),
     "coalitions.synergy.estimation": ("SYNERGIES", "estimate_synergy"),
+    "coalitions.execution.store": ("stored",),
+    "coalitions.execution.workers": ("parallel",),
+    "coalitions.problems.assignment": ("assignment_game",),
+    "coalitions.problems.bankruptcy": ("bankruptcy_game",),
+    "coalitions.problems.costs": ("cost_game",),
+    "coalitions.problems.flow": ("flow_game",),
+    "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
+    "coalitions.problems.synergy": ("synergy_game",),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
@@ -178,26 +194,32 @@ __all__ = [
     "all_coalitions",
     "all_partitions",
     "as_coalitions",
+    "assignment_game",
+    "bankruptcy_game",
     "banzhaf",
     "bell_number",
     "beta_shapley",
     "cached",
     "core_membership",
     "core_point",
+    "cost_game",
     "deviations",
     "estimate_synergy",
     "find_deviation",
+    "flow_game",
     "interaction",
     "interaction_indices",
     "join",
     "least_core",
     "meet",
+    "minimum_cost_tree_game",
     "myerson_value",
     "normalised",
     "normalised_mutual_information",
     "nucleolus",
     "owen_value",
     "pairwise_interactions",
+    "parallel",
     "partition_labels",
     "payoffs",
     "refines",
@@ -205,6 +227,8 @@ __all__ = [
     "restricted",
     "semivalue",
     "shapley",
+    "stored",
+    "synergy_game",
     "value_table",
     "verify_nucleolus",
 ]
