@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from coalitions.problems.assignment import assignment_game
     from coalitions.problems.bankruptcy import bankruptcy_game
     from coalitions.problems.costs import cost_game
+    from coalitions.problems.data import data_game, leave_one_out
+    from coalitions.problems.ensemble import ensemble_game
+    from coalitions.problems.export import to_shap, to_shapiq
+    from coalitions.problems.features import feature_game, feature_games
     from coalitions.problems.flow import flow_game
+    from coalitions.problems.neighbours import knn_game, knn_shapley
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
@@ -152,6 +157,23 @@ _HOME = {
     "coalitions.problems.flow": ("flow_game",),
     "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
     "coalitions.problems.synergy": ("synergy_game",),
+    "coalitions.problems.data": (
+        "data_game",
+        "leave_one_out",
+    ),
+    "coalitions.problems.ensemble": ("ensemble_game",),
+    "coalitions.problems.export": (
+        "to_shap",
+        "to_shapiq",
+    ),
+    "coalitions.problems.features": (
+        "feature_game",
+        "feature_games",
+    ),
+    "coalitions.problems.neighbours": (
+        "knn_game",
+        "knn_shapley",
+    ),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
@@ -203,14 +225,21 @@ __all__ = [
     "core_membership",
     "core_point",
     "cost_game",
+    "data_game",
     "deviations",
+    "ensemble_game",
     "estimate_synergy",
+    "feature_game",
+    "feature_games",
     "find_deviation",
     "flow_game",
     "interaction",
     "interaction_indices",
     "join",
+    "knn_game",
+    "knn_shapley",
     "least_core",
+    "leave_one_out",
     "meet",
     "minimum_cost_tree_game",
     "myerson_value",
@@ -229,6 +258,8 @@ __all__ = [
     "shapley",
     "stored",
     "synergy_game",
+    "to_shap",
+    "to_shapiq",
     "value_table",
     "verify_nucleolus",
 ]
