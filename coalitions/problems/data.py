@@ -46,7 +46,7 @@ def data_game(
 ) -> DataGame:
     """Return the game in which data is worth what a model that learned from it can do.
 
-    Data Shapley [Ghorbani2019]_ is ``shapley(game)``, Beta Shapley ``beta_shapley(game, 1, 16)``,
+    Data Shapley [Ghorbani2019]_ is ``shapley(game)``, Beta Shapley ``beta_shapley(game, 16, 1)``,
     data Banzhaf ``banzhaf(game)``, and `leave_one_out` what the name says. Each model is trained
     with one BLAS thread; ``parallel(game, workers=…)`` trains several at a time.
 
