@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NoSolutionError,
         UnknownNameError,
     )
+    from coalitions.execution.progress import time_left
     from coalitions.execution.store import stored
     from coalitions.execution.workers import parallel
     from coalitions.game import Game, Kernel, as_coalitions
@@ -149,6 +150,7 @@ _HOME = {
     "coalitions.structure": ("CoalitionStructure",),
     "coalitions.values.owen": ("owen_value", "payoffs"),
     "coalitions.synergy.estimation": ("SYNERGIES", "estimate_synergy"),
+    "coalitions.execution.progress": ("time_left",),
     "coalitions.execution.store": ("stored",),
     "coalitions.execution.workers": ("parallel",),
     "coalitions.problems.assignment": ("assignment_game",),
@@ -163,6 +165,7 @@ _HOME = {
     ),
     "coalitions.problems.ensemble": ("ensemble_game",),
     "coalitions.problems.export": (
+        "time_left",
         "to_shap",
         "to_shapiq",
     ),
@@ -258,6 +261,7 @@ __all__ = [
     "shapley",
     "stored",
     "synergy_game",
+    "time_left",
     "to_shap",
     "to_shapiq",
     "value_table",
