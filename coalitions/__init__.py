@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
     from coalitions.problems.assignment import assignment_game
     from coalitions.problems.bankruptcy import bankruptcy_game
+    from coalitions.problems.columns import column_game
     from coalitions.problems.costs import cost_game
     from coalitions.problems.data import data_game, leave_one_out
     from coalitions.problems.ensemble import ensemble_game
@@ -159,24 +160,12 @@ _HOME = {
     "coalitions.problems.flow": ("flow_game",),
     "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
     "coalitions.problems.synergy": ("synergy_game",),
-    "coalitions.problems.data": (
-        "data_game",
-        "leave_one_out",
-    ),
+    "coalitions.problems.columns": ("column_game",),
+    "coalitions.problems.data": ("data_game", "leave_one_out"),
     "coalitions.problems.ensemble": ("ensemble_game",),
-    "coalitions.problems.export": (
-        "time_left",
-        "to_shap",
-        "to_shapiq",
-    ),
-    "coalitions.problems.features": (
-        "feature_game",
-        "feature_games",
-    ),
-    "coalitions.problems.neighbours": (
-        "knn_game",
-        "knn_shapley",
-    ),
+    "coalitions.problems.export": ("to_shap", "to_shapiq"),
+    "coalitions.problems.features": ("feature_game", "feature_games"),
+    "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
@@ -225,6 +214,7 @@ __all__ = [
     "bell_number",
     "beta_shapley",
     "cached",
+    "column_game",
     "core_membership",
     "core_point",
     "cost_game",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import chain, compress
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from coalitions.errors import InvalidInputError, shown
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.named import NamedGame, names_of
 
-Costs = Mapping[Iterable[Hashable], float] | Callable[[tuple[str, ...]], float]
+Costs: TypeAlias = Mapping[Any, float] | Callable[[tuple[str, ...]], float]
 
 
 def cost_game(

@@ -162,11 +162,10 @@ class DataGame(NamedGame):
     def _value(self, row: BoolVector) -> float:
         chosen = np.flatnonzero(row[self.owner])
         if not len(chosen):
-            constant = self._constant(self.y) if self.empty is None else None
-            return self.empty if constant is None else self._measured(constant)  # type: ignore[return-value]
+            return self.value_of_nothing()
         targets = self.y[chosen]
         if len(chosen) < self.least_points or (self.votes and (targets == targets[0]).all()):
-            return self._measured(self._constant(targets))
+            return self.measured(self._constant(targets))
         model = copy.deepcopy(self.model)
         if self.warm and len(np.unique(targets)) < len(np.unique(self.y)) and self.votes:
             model.set_params(warm_start=False)  # it has coefficients for other classes
@@ -175,11 +174,10 @@ class DataGame(NamedGame):
             predicted = model.predict(self.X_test)
         except ValueError as error:
             raise InvalidInputError(
-                f"the model cannot be trained on the {len(chosen)} points of players"
-                f" {np.flatnonzero(row).tolist()[:9]} ({error}); say from how many on it can:"
-                " least_points=…"
+                f"the model cannot be trained on {len(chosen)} of the points ({error}); say from"
+                " how many on it can: least_points=…"
             ) from error
-        return self._measured(predicted)
+        return self.measured(predicted)
 
     def _constant(self, targets: NDArray[Any]) -> NDArray[Any]:
         """Return the answer of who knows these targets and nothing else."""
@@ -190,7 +188,12 @@ class DataGame(NamedGame):
             answer = targets.mean(axis=0)
         return np.broadcast_to(answer, self.y_test.shape)
 
-    def _measured(self, predicted: Any) -> float:  # noqa: ANN401
+    def value_of_nothing(self) -> float:
+        """Return what the answer is worth that nothing was learned for."""
+        return self.measured(self._constant(self.y)) if self.empty is None else self.empty
+
+    def measured(self, predicted: Any) -> float:  # noqa: ANN401
+        """Return how good these predictions are for the test rows."""
         return float(self.metric(self.y_test, predicted))
 
 

@@ -17,7 +17,7 @@ CELLS_PER_CALL = 1 << 22
 """A call to the model has at most about this many cells, so that memory stays flat."""
 
 Predict: TypeAlias = Callable[[Any], Any]
-Groups: TypeAlias = Mapping[Hashable, Iterable[Any]] | Sequence[Iterable[Any]]
+Groups: TypeAlias = Mapping[Any, Iterable[Any]] | Sequence[Iterable[Any]]
 
 
 def feature_game(
@@ -91,7 +91,7 @@ def feature_game(
     if names is None and _is_frame(usual):
         names = usual.columns
     features = names_of(names, d, "features")
-    players = _players(groups, features)
+    players = grouped(groups, features)
     rows_per_call = max(1, CELLS_PER_CALL // d)
     if batch_size is not None:
         rows_per_call = whole_number(batch_size, "the batch size", 1)
@@ -209,7 +209,7 @@ def _is_frame(table: Any) -> bool:  # noqa: ANN401 (pandas is not ours to import
     return hasattr(table, "columns") and hasattr(table, "iloc")
 
 
-def _players(groups: Groups | None, features: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+def grouped(groups: Groups | None, features: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     """Return the features of each player, by number."""
     if groups is None:
         return {name: (k,) for k, name in enumerate(features)}
