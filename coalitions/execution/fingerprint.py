@@ -13,8 +13,9 @@ from coalitions.game import Game
 def fingerprint(game: Game) -> str | None:
     """Return a digest of the game's data and code; None if it holds what cannot be written down.
 
-    The same game has the same digest in another process. Of a function the compiled code counts,
-    its defaults and what it closes over; not the global names it uses.
+    The same game has the same digest in another process. Of a function that the game holds the
+    compiled code counts, its defaults and what it closes over; not the global names it uses, and
+    not the code of classes.
 
     Examples
     --------

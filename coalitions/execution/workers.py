@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -123,6 +124,11 @@ class ParallelGame:
                 initializer=_begin,
                 initargs=(self.game, self.threads),
             )
+            with warnings.catch_warnings():
+                # Python 3.12 warns of forking a process with threads. The first chunk starts the
+                # workers, which touch no lock of another thread.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return self._pool.submit(_evaluated, rows)
         return self._pool.submit(_evaluated, rows)
 
     def close(self) -> None:

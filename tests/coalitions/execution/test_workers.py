@@ -107,10 +107,8 @@ with parallel(FunctionGame(value, 6, takes="row"), 2) as game:
 
 
 def children_of(pid):
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True
-    )
-    return [int(word) for word in listed.stdout.split()]
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
 
 
 def alive(pid):
