@@ -96,10 +96,11 @@ class ParallelGame:
                 futures.append(self._submit(rows[start : start + self.chunk_size]))
             parts = [future.result() for future in futures]
         except BaseException as error:
-            for future in futures:
-                future.cancel()
             if not isinstance(error, Exception) or isinstance(error, BrokenProcessPool):
                 self._kill()  # Ctrl-C: nobody waits for a chunk that may take an hour
+            # Only now: a pool that breaks stumbles over futures that were cancelled before.
+            for future in futures:
+                future.cancel()
             if isinstance(error, BrokenProcessPool):
                 raise NoSolutionError(
                     "a worker ended before it had answered; perhaps the memory was used up:"
