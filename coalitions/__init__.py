@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         NoSolutionError,
         UnknownNameError,
     )
+    from coalitions.execution.progress import time_left
+    from coalitions.execution.store import stored
+    from coalitions.execution.workers import parallel
     from coalitions.game import Game, Kernel, as_coalitions
     from coalitions.games.airport import AirportGame
     from coalitions.games.function import FunctionGame
@@ -32,6 +35,18 @@ if TYPE_CHECKING:
     from coalitions.games.voting import VotingGame
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
+    from coalitions.problems.assignment import assignment_game
+    from coalitions.problems.bankruptcy import bankruptcy_game
+    from coalitions.problems.columns import column_game
+    from coalitions.problems.costs import cost_game
+    from coalitions.problems.data import data_game, leave_one_out
+    from coalitions.problems.ensemble import ensemble_game
+    from coalitions.problems.export import to_shap, to_shapiq
+    from coalitions.problems.features import feature_game, feature_games
+    from coalitions.problems.flow import flow_game
+    from coalitions.problems.neighbours import knn_game, knn_shapley
+    from coalitions.problems.spanning_tree import minimum_cost_tree_game
+    from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
     from coalitions.sampling.estimator import (
         ESTIMATORS,
@@ -136,6 +151,21 @@ _HOME = {
     "coalitions.structure": ("CoalitionStructure",),
     "coalitions.values.owen": ("owen_value", "payoffs"),
     "coalitions.synergy.estimation": ("SYNERGIES", "estimate_synergy"),
+    "coalitions.execution.progress": ("time_left",),
+    "coalitions.execution.store": ("stored",),
+    "coalitions.execution.workers": ("parallel",),
+    "coalitions.problems.assignment": ("assignment_game",),
+    "coalitions.problems.bankruptcy": ("bankruptcy_game",),
+    "coalitions.problems.costs": ("cost_game",),
+    "coalitions.problems.flow": ("flow_game",),
+    "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
+    "coalitions.problems.synergy": ("synergy_game",),
+    "coalitions.problems.columns": ("column_game",),
+    "coalitions.problems.data": ("data_game", "leave_one_out"),
+    "coalitions.problems.ensemble": ("ensemble_game",),
+    "coalitions.problems.export": ("to_shap", "to_shapiq"),
+    "coalitions.problems.features": ("feature_game", "feature_games"),
+    "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
@@ -178,26 +208,40 @@ __all__ = [
     "all_coalitions",
     "all_partitions",
     "as_coalitions",
+    "assignment_game",
+    "bankruptcy_game",
     "banzhaf",
     "bell_number",
     "beta_shapley",
     "cached",
+    "column_game",
     "core_membership",
     "core_point",
+    "cost_game",
+    "data_game",
     "deviations",
+    "ensemble_game",
     "estimate_synergy",
+    "feature_game",
+    "feature_games",
     "find_deviation",
+    "flow_game",
     "interaction",
     "interaction_indices",
     "join",
+    "knn_game",
+    "knn_shapley",
     "least_core",
+    "leave_one_out",
     "meet",
+    "minimum_cost_tree_game",
     "myerson_value",
     "normalised",
     "normalised_mutual_information",
     "nucleolus",
     "owen_value",
     "pairwise_interactions",
+    "parallel",
     "partition_labels",
     "payoffs",
     "refines",
@@ -205,6 +249,11 @@ __all__ = [
     "restricted",
     "semivalue",
     "shapley",
+    "stored",
+    "synergy_game",
+    "time_left",
+    "to_shap",
+    "to_shapiq",
     "value_table",
     "verify_nucleolus",
 ]

@@ -45,5 +45,6 @@ def needed(module: str) -> None:
         there = False
     if not there:
         raise MissingDependencyError(
-            f"this needs {module}, which is not installed: {install_command(module)}"
+            f"this needs {module}, which is not installed:"
+            f" {install_command(module) or f'pip install {module}'}"
         )

@@ -1,4 +1,4 @@
-"""`coalitions value`: solution concepts other than the Shapley value."""
+"""`coalitions value`: all solution concepts, for games, graphs and tables of data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from cli.games._data_file import DataQuestion, read_data_game
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
 from cli.terminal.completion import registered
@@ -18,6 +19,7 @@ from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame
+    from coalitions.problems.named import NamedGame
     from coalitions.sampling.estimator import Estimate
     from coalitions.structure import CoalitionStructure
 
@@ -28,7 +30,7 @@ Document: TypeAlias = dict[str, Any]
 class Question:
     """What was asked, as far as some concept may want to know."""
 
-    game: FileGame
+    game: FileGame | NamedGame
     method: str
     budget: int | None
     seed: int
@@ -43,16 +45,17 @@ def value_command(
         str,
         typer.Argument(
             help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
-            " 2^n values of a game; - with --format."
+            " 2^n values of a game; - with --format. With --target: a table of data."
         ),
     ],
     concept: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="banzhaf, beta-shapley, nucleolus, prenucleolus, least-core, core, owen,"
-            " payoffs, myerson, shapley-interaction or banzhaf-interaction."
+            help="banzhaf (the default; shapley with --target), shapley, beta-shapley, nucleolus,"
+            " prenucleolus, least-core, core, owen, payoffs, myerson, shapley-interaction or"
+            " banzhaf-interaction."
         ),
-    ] = "banzhaf",
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -77,15 +80,32 @@ def value_command(
     links: Annotated[
         Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The file is a table of data, and this column is to be predicted."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="What learns, with --target: linear, forest, nearest, tree.")
+    ] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(
+            help="Who is valued, with --target: features (the default), points, or a column whose"
+            " values name the sources."
+        ),
+    ] = None,
     symmetrise: Symmetrise = None,
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
-    """Share the value of a game, or a synergy graph, by any concept but the Shapley value.
+    """Share the value of a game, a synergy graph or a table of data, by any concept.
 
-    Example: coalitions value examples/data/three_domains.csv --concept nucleolus
+    Examples: coalitions value examples/data/three_domains.csv --concept nucleolus;
+    coalitions value patients.csv --target ill --model forest --units hospital
     """
+    if concept is None:
+        concept = "banzhaf" if target is None else "shapley"
     if concept not in CONCEPTS:
         hint = did_you_mean(concept, CONCEPTS)
         raise UnknownNameError(
@@ -97,7 +117,17 @@ def value_command(
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option}")
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    game: FileGame | NamedGame
+    understood: Document = {}
+    if target is None:
+        if model is not None or units is not None:
+            raise InvalidInputError("--model and --units are for tables of data: give --target")
+        game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    else:
+        if (file_format, symmetrise, missing) != (None, None, None):
+            raise InvalidInputError("--format, --symmetrise and --missing are for synergy graphs")
+        asked = DataQuestion(file, target, model or "linear", units or "features", seed)
+        game, understood = read_data_game(asked)
     question = Question(
         game,
         method or "auto",
@@ -108,22 +138,22 @@ def value_command(
         structure,
         links,
     )
-    document = {"concept": concept, **answer(question)}
+    document = {"concept": concept, **answer(question), **understood}
     if json_output:
         print_json(document)
     else:
         _print(document)
 
 
-def _named(game: FileGame, numbers: Iterable[float]) -> dict[str, float]:
+def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
     return {label: float(x) for label, x in zip(game.labels, numbers, strict=True)}
 
 
-def _names(game: FileGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
+def _names(game: FileGame | NamedGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
     return [[game.labels[player] for player in coalition] for coalition in coalitions]
 
 
-def _estimate(game: FileGame, estimate: Estimate) -> Document:
+def _estimate(game: FileGame | NamedGame, estimate: Estimate) -> Document:
     return {
         "values": _named(game, estimate.values),
         "stderr": _named(game, estimate.stderr),
@@ -136,6 +166,13 @@ def _banzhaf(asked: Question) -> Document:
     from coalitions.values.semivalues import banzhaf
 
     found = banzhaf(asked.game, method=asked.method, budget=asked.budget, seed=asked.seed)
+    return _estimate(asked.game, found)
+
+
+def _shapley(asked: Question) -> Document:
+    from coalitions.values.shapley import shapley
+
+    found = shapley(asked.game, asked.method, asked.budget, seed=asked.seed)
     return _estimate(asked.game, found)
 
 
@@ -281,6 +318,7 @@ SAMPLING = frozenset({"method", "budget"})
 CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
     "banzhaf": (_banzhaf, SAMPLING),
     "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
+    "shapley": (_shapley, SAMPLING),
     "nucleolus": (_nucleolus, frozenset()),
     "prenucleolus": (_prenucleolus, frozenset()),
     "least-core": (_least_core, frozenset()),
@@ -327,7 +365,13 @@ def _remarks(document: Document) -> list[str]:
         word = "verified" if document["verified"] else "NOT verified"
         return [f"\n{word} in {len(document['stages'])} stages"]
     if "method" in document:
-        return [f"\n{document['method']}, {document['evaluations']} evaluations"]
+        lines = [f"\n{document['method']}, {document['evaluations']} evaluations"]
+        if "metric" in document:
+            lines.append(
+                f"values are shares of {document['metric']} on {document['test']} test rows, after"
+                f" learning from {document['train']}"
+            )
+        return lines
     return []
 
 

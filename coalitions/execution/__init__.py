@@ -1,0 +1,1 @@
+"""Games that are expensive: shared among workers, and kept on disk."""

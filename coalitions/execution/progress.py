@@ -1,0 +1,85 @@
+"""time_left(): a line that says how far an estimate is, and how long it will take."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import IO
+
+from coalitions.sampling.evaluator import EvaluationProgress
+
+WINDOW = 60.0
+"""Seconds that the speed is measured over: what was known before the start would flatter it."""
+
+
+def time_left(
+    stream: IO[str] | None = None,
+    *,
+    every: float = 1.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> EvaluationProgress:
+    """Return a `progress` for `shapley` and its like that writes the time left to `stream`.
+
+    On a terminal the line is written over; elsewhere each is a line of its own. A game is reported
+    after each call, so give the estimate a `batch_size` if calls take long.
+
+    Parameters
+    ----------
+    stream
+        Where to write; standard error if there is none.
+    every
+        Seconds between two lines. The last one is always written.
+    clock
+        Tells the seconds.
+
+    Examples
+    --------
+    >>> seconds = iter(range(0, 100, 10))
+    >>> progress = time_left(sys.stdout, clock=lambda: next(seconds))
+    >>> for done in (100, 200, 400, 1000):
+    ...     progress(done, 1000)
+    100 of 1000 evaluations
+    200 of 1000 evaluations, about 1 min left
+    400 of 1000 evaluations, about 40 s left
+    1000 of 1000 evaluations
+    """
+    return _TimeLeft(stream, every, clock)
+
+
+class _TimeLeft:
+    def __init__(self, stream: IO[str] | None, every: float, clock: Callable[[], float]) -> None:
+        self._stream = stream
+        self._every = every
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+        self._written: float | None = None
+
+    def __call__(self, done: int, budget: int) -> None:
+        now = self._clock()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+        finished = done >= budget
+        if not finished and self._written is not None and now - self._written < self._every:
+            return
+        self._written = now
+        line = f"{done} of {budget} evaluations"
+        start, before = self._seen[0]
+        if done > before and not finished:
+            line += f", about {_spoken((now - start) / (done - before) * (budget - done))} left"
+        stream = self._stream or sys.stderr
+        if stream.isatty():
+            stream.write(f"\r\x1b[K{line}" + ("\n" if finished else ""))
+        else:
+            stream.write(f"{line}\n")
+        stream.flush()
+
+
+def _spoken(seconds: float) -> str:
+    """Return a time as people say it."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"

@@ -1,0 +1,93 @@
+"""Results as the objects of shap and shapiq, for their plots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from coalitions.extras import needed
+from coalitions.game import Game, evaluate, players_of
+from coalitions.problems.features import FeatureGame
+from coalitions.sampling.estimator import Estimate
+
+
+def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) -> Any:  # noqa: ANN401
+    """Return a `shap.Explanation` of a row, or of many, for shap's plots.
+
+    Parameters
+    ----------
+    result
+        The values, one `Estimate`; or a list of them, one for each game.
+    game
+        The game they belong to, or the list of games (`feature_games`). Its value of the empty
+        coalition, one evaluation, is the base value.
+    """
+    needed("shap")
+    import shap  # type: ignore[import-not-found, unused-ignore]
+
+    if isinstance(result, Estimate):
+        return shap.Explanation(**_told(result, game))
+    if not isinstance(game, Sequence) or len(game) != len(result) or not result:
+        raise InvalidInputError(f"there are {len(result)} results; give as many games, in order")
+    told = [_told(one, its) for one, its in zip(result, game, strict=True)]
+    if any(each["feature_names"] != told[0]["feature_names"] for each in told):
+        raise InvalidInputError("the games have different players; explain them one by one")
+    stacked = {
+        name: None if told[0][name] is None else np.array([each[name] for each in told])
+        for name in ("values", "base_values", "data", "error_std")
+    }
+    return shap.Explanation(**stacked, feature_names=told[0]["feature_names"])
+
+
+def to_shapiq(result: Estimate, game: Game) -> Any:  # noqa: ANN401
+    """Return `shapiq.InteractionValues` of Shapley values, for shapiq's plots.
+
+    Parameters
+    ----------
+    result
+        The Shapley values of the players.
+    game
+        The game they belong to; its value of the empty coalition, one evaluation, is the baseline.
+    """
+    needed("shapiq")
+    from shapiq import InteractionValues  # type: ignore[import-untyped, unused-ignore]
+
+    told = _told(result, game)
+    n = len(result.values)
+    scores: dict[tuple[int, ...], float] = {
+        (): told["base_values"],
+        **{(k,): float(result.values[k]) for k in range(n)},
+    }
+    return InteractionValues(
+        np.array(list(scores.values())),
+        index="SV",
+        min_order=0,
+        max_order=1,
+        n_players=n,
+        interaction_lookup={players: k for k, players in enumerate(scores)},
+        estimated=result.method != "exact",
+        estimation_budget=result.evaluations,
+        baseline_value=told["base_values"],
+    )
+
+
+def _told(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a game, or a list by mistake)
+    n = players_of(game)
+    if result.values.shape != (n,):
+        raise InvalidInputError(
+            f"the result has shape {result.values.shape}, but the game has {n} players; give the"
+            " values of its players"
+        )
+    data = None
+    if isinstance(game, FeatureGame) and all(len(features) == 1 for features in game.players):
+        data = game.row[[features[0] for features in game.players]]
+    return {
+        "values": result.values,
+        "base_values": float(evaluate(game, np.zeros((1, n), np.bool_))[0]),
+        "data": data,
+        "error_std": result.stderr,
+        "feature_names": list(getattr(game, "labels", map(str, range(n)))),
+    }
