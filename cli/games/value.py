@@ -101,8 +101,9 @@ def value_command(
 ) -> None:
     """Share the value of a game, a synergy graph or a table of data, by any concept.
 
-    Examples: coalitions value examples/data/three_domains.csv --concept nucleolus;
-    coalitions value patients.csv --target ill --model forest --units hospital
+    Example: coalitions value examples/data/three_domains.csv --concept nucleolus
+
+    Example: coalitions value patients.csv --target ill --model forest --units hospital
     """
     if concept is None:
         concept = "banzhaf" if target is None else "shapley"
