@@ -14,7 +14,7 @@ from hypothesis import settings
 SHARED = Path(os.environ.get("COALITIONS_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 
 # Kernels compile on their first call, so a single example may be slow without being wrong.
-# Half of the usual hundred examples: the suite runs often, and `--hypothesis-profile=long` has more.
+# Half of the usual hundred examples, since it runs often; `--hypothesis-profile=long` has more.
 settings.register_profile("default", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("long", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("default")
