@@ -6,7 +6,7 @@ exact values (a table of 2^n values, or a closed form tree by tree).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +88,22 @@ def mlp() -> Case:
     return _tabulated("MLP", predict, 16)
 
 
+def trained(
+    first: Sequence[np.ndarray], inputs: np.ndarray, target: np.ndarray
+) -> list[np.ndarray]:
+    """Return the weights of a network of one hidden layer after sixty steps from the first."""
+    weights = [part.copy() for part in first]
+    for _ in range(60):
+        active = np.maximum(inputs @ weights[0] + weights[1], 0)
+        logits = active @ weights[2] + weights[3]
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        error = (odds / odds.sum(axis=1, keepdims=True) - target) / len(inputs)
+        back = (error @ weights[2].T) * (active > 0)
+        gradients = inputs.T @ back, back.sum(0), active.T @ error, error.sum(0)
+        weights = [w - 0.5 * g for w, g in zip(weights, gradients, strict=True)]
+    return weights
+
+
 def federated_digits() -> Case:
     """Value models of clients by the validation accuracy of their average (pFedSV's game)."""
     from sklearn.datasets import load_digits
@@ -112,16 +128,7 @@ def federated_digits() -> Case:
     for client in range(n):
         chosen = draw(client, 25)
         inputs, target = x[chosen], np.eye(10)[y[chosen]]
-        weights = [part.copy() for part in first]
-        for _ in range(60):
-            active = np.maximum(inputs @ weights[0] + weights[1], 0)
-            logits = active @ weights[2] + weights[3]
-            odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-            error = (odds / odds.sum(axis=1, keepdims=True) - target) / len(inputs)
-            back = (error @ weights[2].T) * (active > 0)
-            gradients = inputs.T @ back, back.sum(0), active.T @ error, error.sum(0)
-            weights = [w - 0.5 * g for w, g in zip(weights, gradients, strict=True)]
-        models.append(weights)
+        models.append(trained(first, inputs, target))
     stacked = [np.stack([model[k] for model in models]) for k in range(4)]
     chosen = np.concatenate([draw(client, 10) for client in range(3)])
     inputs, labels = x[chosen], y[chosen]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.shapley_games import trained
 from coalitions import AirportGame, UnanimityGame, VotingGame
 from coalitions.enumeration import value_table
 from coalitions.estimators.exact import exact_of_table
@@ -588,16 +589,7 @@ def _federation(n: int, seed: int, classes: int, loss: bool) -> Function:
     for client in range(n):
         chosen = draw(client, 25)
         inputs, target = x[chosen], np.eye(10)[y[chosen]]
-        weights = [part.copy() for part in first]
-        for _ in range(60):
-            active = np.maximum(inputs @ weights[0] + weights[1], 0)
-            logits = active @ weights[2] + weights[3]
-            odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-            error = (odds / odds.sum(axis=1, keepdims=True) - target) / len(inputs)
-            back = (error @ weights[2].T) * (active > 0)
-            gradients = inputs.T @ back, back.sum(0), active.T @ error, error.sum(0)
-            weights = [w - 0.5 * g for w, g in zip(weights, gradients, strict=True)]
-        models.append(weights)
+        models.append(trained(first, inputs, target))
     stacked = [np.stack([model[k] for model in models]) for k in range(4)]
     chosen = np.concatenate([draw(client, 10) for client in range(3)])
     inputs, labels = x[chosen], y[chosen]

@@ -27,38 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coalitions.game import IntMatrix, IntVector
-
-
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """Prices that prove the bound where all pairs on the way hold.
-
-    Attributes
-    ----------
-    prices
-        What each node pays [n]; of any sign.
-    count_price
-        What each coalition pays; of any sign.
-    triples
-        Triples of different nodes [m, 3], each in ascending order.
-    triple_prices
-        What a coalition pays that has two or three nodes of a triple [m]; not negative.
-    """
-
-    prices: IntVector
-    count_price: int
-    triples: IntMatrix
-    triple_prices: IntVector
-
-
-@dataclass(frozen=True)
-class Fork:
-    """A pair of nodes, and the numbers of the two cases: together and apart."""
-
-    pair: tuple[int, int]
-    together: int
-    apart: int
+from solvers.proofs.teams import Fork, Leaf
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
 from solvers.branch_and_price.plain import all_coalitions
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
-from solvers.branch_and_price.record import Fork, Leaf, Record
+from solvers.branch_and_price.record import Record
 from solvers.branch_and_price.triples import violated
+from solvers.proofs.teams import Fork, Leaf
 
 KEEP = 3
 """Columns kept for each node in a search for columns."""

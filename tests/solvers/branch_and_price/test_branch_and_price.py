@@ -205,8 +205,8 @@ def test_no_time_and_no_structure_is_an_error_not_a_wrong_answer():
 def test_records_prove_the_bound():
     from solvers.branch_and_price.incumbent import Incumbent
     from solvers.branch_and_price.problem import Problem
-    from solvers.branch_and_price.record import Fork
     from solvers.branch_and_price.tree import TreeSearch
+    from solvers.proofs.teams import Fork
 
     for seed in range(6):
         rng = np.random.default_rng(seed)
