@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.arrays import ArrayArchive
 from coalitions.files.opening import opened
+from learners.data.doors.outcome import Arrays, are_bytes_of_pictures, pixels_of
 from learners.data.folders.layout import PARTS, Layout
-
-Arrays = tuple[dict[str, NDArray[Any]], NDArray[Any]]
-"""Inputs by name, and targets."""
 
 TARGETS = ("y", "targets", "labels")
 """What targets may be called."""
@@ -83,9 +81,8 @@ def _called(names: list[str], known: tuple[str, ...], where: str, what: str) -> 
 
 def _usable(array: NDArray[Any]) -> NDArray[Any]:
     """Return an input as a network wants it: pictures of bytes become −1 … 1, channels first."""
-    if array.dtype == np.uint8 and array.ndim in (3, 4):
-        pixels = array[:, None] if array.ndim == 3 else np.moveaxis(array, -1, 1)
-        return np.ascontiguousarray(pixels, dtype=np.float32) / np.float32(127.5) - np.float32(1)
+    if are_bytes_of_pictures(array):
+        return pixels_of(array)
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
     return array.astype(np.float32)

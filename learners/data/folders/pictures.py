@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
-from learners.data.folders.arrays import Arrays
+from learners.data.doors.outcome import Arrays, pixels_of
 from learners.data.folders.layout import PARTS, PICTURES, Layout, visible
 from learners.data.tables.owners import in_order
-from learners.data.tables.splitting import TEST_SHARE, drawn
+from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 
 MOST_BYTES = 4 << 30
@@ -53,7 +53,9 @@ def read_picture_clients(layout: Layout, *, seed: int, test_size: int | None) ->
     for name, parts in files.items():
         dealt = [_arrays(some, classes, size, coloured) for some in parts.values()]
         if not is_parted:
-            dealt = _split(dealt[0], name, seed, test_size, layout.folder)
+            rng = generator(seed, "test pictures", name)
+            what = f"{layout.folder / name}: client {shown(name)}"
+            dealt = list(divided(dealt[0], test_size, rng, what))
         clients[name] = dealt[0], dealt[1]
     if not is_parted:
         told.append("test pictures drawn in each client")
@@ -117,13 +119,13 @@ def _one_size(paths: list[Path], folder: Path) -> tuple[tuple[int, int], bool, l
 def _arrays(
     some: list[tuple[str, Path]], classes: tuple[str, ...], size: tuple[int, int], coloured: bool
 ) -> Arrays:
-    pixels = np.stack([_decoded(path, size, coloured) for _, path in some])
+    pixels = pixels_of(np.stack([_decoded(path, size, coloured) for _, path in some]))
     labels = np.array([classes.index(label) for label, _ in some], dtype=np.int64)
     return {"inputs": pixels}, labels
 
 
-def _decoded(path: Path, size: tuple[int, int], coloured: bool) -> NDArray[np.float32]:
-    """Return a picture as float32[C, H, W] from −1 to 1."""
+def _decoded(path: Path, size: tuple[int, int], coloured: bool) -> NDArray[np.uint8]:
+    """Return a picture as uint8[H, W] or uint8[H, W, 3]."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -131,22 +133,6 @@ def _decoded(path: Path, size: tuple[int, int], coloured: bool) -> NDArray[np.fl
             plain = picture.convert("RGB" if coloured else "L")
             if plain.size != size:
                 plain = plain.resize(size, Image.Resampling.BILINEAR)
-            pixels = np.asarray(plain, dtype=np.float32)
+            return np.asarray(plain)
     except (OSError, UnidentifiedImageError, ValueError, SyntaxError) as error:
         raise InvalidInputError(f"{path} is not a readable picture ({error})") from None
-    pixels = pixels if coloured else pixels[..., None]
-    return np.moveaxis(pixels, -1, 0) / np.float32(127.5) - np.float32(1)
-
-
-def _split(
-    all_of_it: Arrays, client: str, seed: int, test_size: int | None, folder: Path
-) -> list[Arrays]:
-    inputs, labels = all_of_it
-    n_test = test_size or max(1, round(TEST_SHARE * len(labels)))
-    if n_test > len(labels) - 2:
-        raise InvalidInputError(
-            f"{folder / client}: client {shown(client)} has {len(labels)} pictures, too few to test"
-            f" on {n_test} and train on two at least"
-        )
-    chosen = drawn(labels, len(labels), n_test, generator(seed, "test pictures", client))
-    return [({name: x[some] for name, x in inputs.items()}, labels[some]) for some in chosen]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.records import Records
+from learners.data.doors.outcome import Arrays, Outcome, many
 from learners.data.tables.encoding import (
     Scale,
     category_array,
@@ -23,9 +24,6 @@ from learners.data.tables.schema import Schema, united
 from learners.data.tables.splitting import TEST_SHARE, drawn
 from learners.data.tables.target import check_target, class_numbers, classes_of, task_of
 from learners.settings.seeding import generator
-
-Arrays = tuple[dict[str, NDArray[Any]], NDArray[Any]]
-"""Inputs by name, and targets."""
 
 LEAST_ROWS = 5
 """Fewer rows than this are not enough to train, validate and test on."""
@@ -64,27 +62,19 @@ class TableQuestion:
 
 
 @dataclass(frozen=True, eq=False)
-class DealtTable:
-    """Every client's arrays, and what was done.
+class DealtTable(Outcome):
+    """A table as arrays: ``numbers`` float32[N, d], ``categories`` int64[N, c]; those there are.
 
     Attributes
     ----------
-    clients
-        For each name the data to train on and to test on. Inputs are ``numbers`` float32[N, d] and
-        ``categories`` int64[N, c], one of them left out if there are none; targets int64[N] or
-        float32[N].
     schema
         What the columns are.
     dropped
         Why each column that was left out was.
-    told
-        A sentence that says what was done.
     """
 
-    clients: Mapping[str, tuple[Arrays, Arrays]]
     schema: Schema
     dropped: Mapping[str, str]
-    told: str
 
 
 def deal_table(owners: Sequence[Owner], asked: TableQuestion) -> DealtTable:
@@ -114,17 +104,23 @@ def deal_table(owners: Sequence[Owner], asked: TableQuestion) -> DealtTable:
         for name, both in parts.items()
     }
     pooled = scale_of([train for train, _ in raw.values()]) if asked.share_statistics else None
+    everyone = [train for train, _ in parts.values()]
+    goal = _target_scale(everyone, schema) if asked.share_statistics or schema.scale else None
     clients = {}
     for name, both in parts.items():
         scale = pooled or scale_of([raw[name][0]])
+        unit = goal or _target_scale([both[0]], schema)
         train, test = (
-            _arrays(rows, numbers, scale, schema, name)
+            _arrays(rows, numbers, scale, unit, schema, name)
             for rows, numbers in zip(both, raw[name], strict=True)
         )
         clients[name] = train, test
     filled = sum(int(np.isnan(each).sum()) for both in raw.values() for each in both)
     told = _told(owners, asked, schema, dropped, filled)
-    return DealtTable(clients, schema, dropped, told)
+    codes = {"categories": schema.category_sizes} if schema.categories else {}
+    return DealtTable(
+        clients, schema.task, schema.classes, codes, told, schema=schema, dropped=dropped
+    )
 
 
 def _schema(
@@ -201,7 +197,12 @@ def _drawn(
 
 
 def _arrays(
-    rows: Rows, numbers: NDArray[np.float64], scale: Scale, schema: Schema, client: str
+    rows: Rows,
+    numbers: NDArray[np.float64],
+    scale: Scale,
+    unit: Scale,
+    schema: Schema,
+    client: str,
 ) -> Arrays:
     inputs: dict[str, NDArray[Any]] = {}
     if schema.numbers:
@@ -210,7 +211,15 @@ def _arrays(
         inputs["categories"] = category_array(rows, schema.categories, client)
     if schema.task == "classification":
         return inputs, class_numbers(rows, schema.target, schema.classes, client)
-    return inputs, rows.column(schema.target).astype(np.float32)
+    return inputs, unit(rows.column(schema.target)).astype(np.float32)
+
+
+def _target_scale(everyone: Sequence[Rows], schema: Schema) -> Scale:
+    """Return the unit in which a number is predicted: the agreed one, or that of training rows."""
+    if schema.scale is not None or schema.task != "regression":
+        centre, unit = schema.scale or (0.0, 1.0)
+        return Scale(np.array(centre), np.array(unit))
+    return scale_of([rows.column(schema.target) for rows in everyone])
 
 
 def _told(
@@ -225,13 +234,13 @@ def _told(
     target = (
         f"{schema.target} in {len(schema.classes)} classes"
         if schema.task == "classification"
-        else f"the number {schema.target}"
+        else f"the number {schema.target}, {_unit(asked, schema)}"
     )
     parts = [
         f"{n_rows:,} rows of {len(owners)} clients",
         f"predicting {target}",
-        f"from {_many(len(schema.numbers), 'number')} and"
-        f" {_many(len(schema.categories), 'category', 'categories')}",
+        f"from {many(len(schema.numbers), 'number')} and"
+        f" {many(len(schema.categories), 'category', 'categories')}",
         "scaled by pooled sums" if asked.share_statistics else "scaled inside each client",
     ]
     if filled:
@@ -245,5 +254,9 @@ def _told(
     return f"{owners[0].train.table.where}: {', '.join(parts)}"
 
 
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count} {one if count == 1 else more or one + 's'}"
+def _unit(asked: TableQuestion, schema: Schema) -> str:
+    """Return in which unit a number is predicted."""
+    if schema.scale is not None:
+        return f"as (it − {schema.scale[0]:g}) / {schema.scale[1]:g}"
+    whose = "the pooled" if asked.share_statistics else "each client's own"
+    return f"in {whose} standard deviations from the mean"

@@ -74,12 +74,16 @@ class Schema:
         Names of the classes, in order; none in a regression.
     columns
         What it is predicted from.
+    scale
+        Centre and unit in which a number is predicted, such as (0, 1000); None to go by each
+        client's own mean and deviation.
     """
 
     target: str
     task: Literal["classification", "regression"]
     classes: tuple[str, ...]
     columns: tuple[InputColumn, ...]
+    scale: tuple[float, float] | None = None
 
     @property
     def numbers(self) -> tuple[InputColumn, ...]:
@@ -98,10 +102,12 @@ class Schema:
 
     def document(self) -> dict[str, Any]:
         """Return the schema as plain values, as a file has it."""
+        scale = {} if self.scale is None else {"scale": list(self.scale)}
         return {
             "target": self.target,
             "task": self.task,
             "classes": list(self.classes),
+            **scale,
             "columns": [each.document() for each in self.columns],
         }
 
@@ -231,7 +237,7 @@ def _toml(text: str, where: str) -> object:
         raise InvalidInputError(f"{where}: is not a TOML file: {reason}") from None
 
 
-_KEYS = {"target", "task", "classes", "columns"}
+_KEYS = {"target", "task", "classes", "columns", "scale"}
 
 
 def _schema(document: object) -> Schema:
@@ -257,7 +263,23 @@ def _schema(document: object) -> Schema:
     for name in (target, *names):
         if [target, *names].count(name) > 1:
             raise InvalidInputError(f"the column {shown(name)} is there twice")
-    return Schema(target, task, classes, columns)
+    return Schema(target, task, classes, columns, _scale(values.get("scale"), task))
+
+
+def _scale(listed: object, task: object) -> tuple[float, float] | None:
+    if listed is None:
+        return None
+    numbers = listed if isinstance(listed, list) else []
+    sound = len(numbers) == 2 and all(
+        isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < 1e30
+        for each in numbers
+    )
+    if not sound or numbers[1] <= 0 or task != "regression":
+        raise InvalidInputError(
+            f"the scale of a regression is a centre and a unit above 0, such as [0, 1000], not"
+            f" {shown(listed)}"
+        )
+    return float(numbers[0]), float(numbers[1])
 
 
 def _input_column(document: object) -> InputColumn:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.errors import InvalidInputError
+from learners.data.doors.outcome import Arrays
 from learners.data.rounding import whole_numbers
 
 TEST_SHARE = 0.2
@@ -39,3 +41,27 @@ def drawn(
     for kind, number in zip(kinds, given, strict=True):
         chosen[rng.permutation(np.flatnonzero(groups == kind))[:number]] = True
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+def divided(
+    everything: Arrays, n_test: int | None, rng: np.random.Generator, what: str
+) -> tuple[Arrays, Arrays]:
+    """Return a client's arrays to train on, and those to test on, a fifth if nobody says.
+
+    Parameters
+    ----------
+    what
+        What messages call the client.
+    """
+    inputs, targets = everything
+    n_test = n_test or max(1, round(TEST_SHARE * len(targets)))
+    if n_test > len(targets) - 2:
+        raise InvalidInputError(
+            f"{what} has {len(targets)} samples, too few to test on {n_test} and train on two"
+        )
+    labels = targets.astype(np.int64) if targets.ndim == 1 and targets.dtype.kind in "iu" else None
+    train, test = (
+        ({name: array[some] for name, array in inputs.items()}, targets[some])
+        for some in drawn(labels, len(targets), n_test, rng)
+    )
+    return train, test
