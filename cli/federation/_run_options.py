@@ -67,6 +67,8 @@ def _flag(row: Option) -> inspect.Parameter:
     kind: Any = kinds[0] if kinds else str
     if typing.get_origin(row.hint) is tuple:
         kind = list[str]
+    if row.hint is bool:
+        kind = bool
     about = [] if row.range is None else [str(row.range)]
     if row.names in UNLISTED:
         about.append(", ".join(registered(row.names)))
@@ -112,8 +114,14 @@ def settings(
     given = dict(flags)
     if given.get("algorithm", values.get("algorithm")) != values.get("algorithm"):
         values.pop("options", None)  # the options in the file are those of another algorithm
-    if given.get("data_dir") is not None:
-        given["data_dir"] = str(Path(given["data_dir"]).resolve())
+    for key in ("data_dir", "schema"):  # a run's folder may be used from elsewhere
+        if given.get(key) is not None:
+            given[key] = str(Path(given[key]).resolve())
+    if given.get("metric"):
+        given["metric"] = [name.strip() for each in given["metric"] for name in each.split(",")]
+    if given.get("dataset") is not None and given["dataset"] not in registered("datasets"):
+        given["dataset"] = _whole_path(given["dataset"])
+        values.pop("data_sha256", None)  # that of the data which the file of settings named
     values |= given
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", ()), *plugins])]
@@ -126,3 +134,14 @@ def settings(
             )
         own[name] = value
     return values | {"options": own}
+
+
+def _whole_path(dataset: str) -> str:
+    """Return a data set's path from the root, so that it can be read from anywhere; or its name."""
+    from learners.data.doors.paths import is_path
+
+    if not is_path(dataset, ()):
+        return dataset
+    from learners.data.dataset import DATASETS  # with those of plug-ins
+
+    return dataset if dataset in DATASETS else str(Path(dataset).resolve())

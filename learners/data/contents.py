@@ -128,12 +128,15 @@ class FederatedData:
         What each input is, by name.
     targets
         What the targets are.
+    told
+        A sentence that says what was done with a user's own data.
     """
 
     name: str
     clients: tuple[ClientData, ...]
     inputs: Mapping[str, Input]
     targets: Targets
+    told: str = ""
 
     @property
     def n_classes(self) -> int:

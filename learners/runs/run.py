@@ -25,6 +25,7 @@ from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder, load_into
+from learners.runs.own_data import has_own_data, own_data, with_own_data
 from learners.server.aggregation import aggregation
 from learners.server.engines.local import local_engine, n_workers, one_thread
 from learners.server.federation import Federation, Round
@@ -244,6 +245,8 @@ class Prepared:
 
 def data_of(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have."""
+    if has_own_data(config):
+        return own_data(config)
     return federated_data(
         config.dataset,
         clients=config.clients,
@@ -272,12 +275,17 @@ def prepare(config: RunConfig) -> Prepared:
     import_plugins(config.plugins)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
-    aggregation(config.aggregation).check(config.participants)  # said before any work is done
+    natural = has_own_data(config)
+    if not natural:
+        aggregation(config.aggregation).check(config.participants)  # said before any work is done
     if config.model != "auto":
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
     data = data_of(config)
+    if natural:
+        config = with_own_data(config, data)
+        aggregation(config.aggregation).check(config.participants)
     if config.task not in ("auto", data.targets.kind):
         raise InvalidInputError(
             f"the task of {config.dataset} is {data.targets.kind}, not {config.task}"
