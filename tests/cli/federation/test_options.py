@@ -14,8 +14,9 @@ import pytest
 from cli.terminal.completion import _PLACES, complete_option, registered
 from learners.settings.config import RunConfig
 from learners.settings.options import options_of
-from tests.cli.federation.test_run import COMMAND, coalitions, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import COMMAND
 
 PAGE = Path(__file__).parents[3] / "docs" / "options.md"
 
