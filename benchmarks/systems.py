@@ -161,7 +161,7 @@ def truth_of(bench: Bench, settings: Mapping[str, Any], seed: int) -> np.ndarray
         test_size=settings["test_size"],
         data_dir=bench.data,
     )
-    counts = [np.bincount(c.train.labels, minlength=data.n_classes) for c in data.clients]
+    counts = [np.bincount(c.train.targets, minlength=data.n_classes) for c in data.clients]
     return label_overlap(np.stack(counts))
 
 

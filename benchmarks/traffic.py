@@ -42,7 +42,7 @@ ROUNDS, CLIENTS = 20, 10
 def relevance(seed: int) -> np.ndarray:
     """Return who shares a label with whom, for the paper's random pairs of labels."""
     data = federated_data("digits", clients=CLIENTS, partition="pathological:2", seed=seed)
-    counts = [np.bincount(each.train.labels, minlength=10) for each in data.clients]
+    counts = [np.bincount(each.train.targets, minlength=10) for each in data.clients]
     return np.asarray(label_overlap(np.stack(counts)), dtype=bool)
 
 

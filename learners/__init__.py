@@ -18,7 +18,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
     from learners.client.utility import ModelGame
-    from learners.data.clients import FederatedData, federated_data
+    from learners.data.clients import federated_data
+    from learners.data.contents import FederatedData
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
     from learners.models import MODELS, Network, build_model
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 _HOME = {
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
     "learners.settings.config": ("RunConfig",),
-    "learners.data.clients": ("FederatedData", "federated_data"),
+    "learners.data.clients": ("federated_data",),
+    "learners.data.contents": ("FederatedData",),
     "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
     "learners.runs.run": ("Result", "load_model", "resume", "run"),
     "learners.server.federation": ("Federation",),

@@ -9,7 +9,7 @@ import numpy as np
 from coalitions.drawing.pictures import plain_style
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import atomic_write
-from learners.data.clients import FederatedData
+from learners.data.contents import FederatedData
 from learners.data.partitions import Counts
 
 # Okabe and Ito's colours, told apart with any kind of colour vision.
@@ -24,7 +24,7 @@ def label_counts(data: FederatedData) -> Counts:
     Images set aside for validation are not counted; poisoned labels are counted as they stand.
     """
     return np.stack(
-        [np.bincount(c.train.labels.numpy(), minlength=data.n_classes) for c in data.clients]
+        [np.bincount(c.train.targets.numpy(), minlength=data.n_classes) for c in data.clients]
     )
 
 

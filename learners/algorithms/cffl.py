@@ -77,6 +77,9 @@ class CFFL(Algorithm):
     ica_on
         Held-out data of ``ica``: ``validation``, or ``test`` as in the paper, where the test data
         then have a say in training.
+    gain
+        What ``ica`` measures: ``accuracy`` as in the paper, or any other metric, an error negated;
+        ``auto`` is accuracy where there is one, else what is usual with the targets.
     cos_on
         Data of ``cos``: ``train`` as in the paper, or ``validation``. Clients that fit their
         training data pull the mean of two models apart, whoever they are: their gradients at it
@@ -94,6 +97,7 @@ class CFFL(Algorithm):
     ica_on: Literal["validation", "test"] = option(
         "validation", needs={"synergy": "ica"}, changes="relevance"
     )
+    gain: str = option("auto", needs={"synergy": "ica"}, changes="relevance")
     cos_on: Literal["train", "validation"] = option(
         "train", needs={"synergy": "cos"}, changes="relevance"
     )
@@ -103,6 +107,11 @@ class CFFL(Algorithm):
         super().__post_init__()
         if self.solver != "auto":
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metric of ICA."""
+        return (self.gain,)
 
     @property
     def validates(self) -> bool:
@@ -201,7 +210,7 @@ class CFFL(Algorithm):
         """Return the synergies of all pairs that uploaded, in their order: [m, m]."""
         if self.synergy == "cos":
             return cosine_synergies(federation, uploads, on=self.cos_on)
-        return accuracy_synergies(federation, uploads, on=self.ica_on)
+        return accuracy_synergies(federation, uploads, on=self.ica_on, metric=self.gain)
 
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
         models = torch.stack(rows)
@@ -232,16 +241,24 @@ def membership_weights(
 
 
 def accuracy_synergies(
-    federation: Federation, uploads: Models, *, on: Literal["validation", "test"]
+    federation: Federation,
+    uploads: Models,
+    *,
+    on: Literal["validation", "test"],
+    metric: str = "auto",
 ) -> FloatMatrix:
-    """Return what pairs gain in accuracy by joining: Algorithm 2 (ICA)."""
+    """Return what pairs gain in accuracy, or another metric, by joining: Algorithm 2 (ICA)."""
     clients = list(uploads)
     peers = {i: [j for j in clients if j != i] for i in clients}
     if len(clients) == 1:
         return np.zeros((1, 1))
+    named = {} if metric == "auto" else {"metric": metric}
     replies = federation.ask(
         fine_tune_pairs,
-        {i: {"models": torch.stack([uploads[j] for j in peers[i]]), "on": on} for i in clients},
+        {
+            i: {"models": torch.stack([uploads[j] for j in peers[i]]), "on": on} | named
+            for i in clients
+        },
     )
     gains = np.zeros((len(clients), len(clients)))  # gains[i, j]: e of j → i
     place = {c: number for number, c in enumerate(clients)}

@@ -84,7 +84,9 @@ class PFedSV(Algorithm):
         Where the classifier begins: at the last linear layer (``head``) or after the last
         convolution (``dense``).
     utility
-        ``accuracy``, or ``loss``: v(X) = ln(classes) − loss.
+        ``accuracy``; ``loss``: v(X) = ln(classes) − loss; or any other metric of a run, as the
+        gain above guessing what is usual, an error negated. ``auto`` is accuracy where there
+        is one, else what is usual with the targets.
     method
         How to find Shapley values: ``auto`` is exact up to 7 models and Algorithm 2 above,
         ``permutation`` is always Algorithm 2; or any other of `coalitions.shapley`.
@@ -111,7 +113,7 @@ class PFedSV(Algorithm):
     alpha: float = option(0.5, least=0, most=1, changes="relevance")
     shared_extractor: bool = option(False, changes="traffic")
     classifier: Cut = option("head", needs={"shared_extractor": True}, changes="traffic")
-    utility: Literal["accuracy", "loss"] = option("accuracy", changes="relevance")
+    utility: str = option("auto", changes="relevance")
     method: str = option(
         "auto", names="estimators", needs={"collaboration": "multiwise"}, changes="relevance"
     )
@@ -124,6 +126,11 @@ class PFedSV(Algorithm):
     self_distance: SelfDistance = option("nearest", changes="models")
     collaboration: Literal["multiwise", "pairwise"] = option("multiwise", changes="relevance")
     told: bool = option(False, changes="traffic")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metric of the game."""
+        return () if self.utility == "loss" else (self.utility,)
 
     @property
     def averages(self) -> bool:
@@ -450,4 +457,5 @@ def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:
         client.data.validation,
         n_classes=client.site.n_classes,
         metric=method.utility,
+        known=client.data.train.targets,
     )

@@ -21,7 +21,7 @@ from learners.attacks.feature import invert_features
 from learners.attacks.gradient import gradient_from_upload, inferred_label, invert, likeness
 from learners.client.client import Site, answer
 from learners.client.tasks import train
-from learners.data.clients import ClientData, FederatedData, Split
+from learners.data.contents import ClientData, FederatedData, Split
 from learners.models import build_model
 from learners.models.network import Network
 from learners.privacy.mechanism import Privacy, privacy_of
@@ -160,19 +160,19 @@ def inversion_of(
         privacy = _noise_of(config, data, attacker.module)
     found = []
     for at in range(pictures):
-        one = Split(train_data.images[at : at + 1], train_data.labels[at : at + 1])
+        one = Split(train_data.inputs[at : at + 1], train_data.targets[at : at + 1])
         images = [
             attacker.recovered(*attacker.upload(one, mechanism, epochs=1), n_pictures=1)[0]
             for mechanism in (None, privacy)
         ]
-        found.append(Attacked(one.images[0], *images))
+        found.append(Attacked(one.inputs[0], *images))
         if on_picture is not None:
             on_picture(at, found[-1])
-    many = Split(train_data.images[:ROUND_PICTURES], train_data.labels[:ROUND_PICTURES])
+    many = Split(train_data.inputs[:ROUND_PICTURES], train_data.targets[:ROUND_PICTURES])
     received, sent = attacker.upload(many, None, epochs=config.local_epochs)
-    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.labels)
+    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.targets)
     best = [
-        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses) for image in many.images
+        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses) for image in many.inputs
     ]
     return Inversion(tuple(found), attacker.method, privacy, tuple(best))
 
@@ -200,7 +200,7 @@ class _Attacker:
             replace(self.config, clients=1, algorithm="fedavg", options={}, local_epochs=epochs),
             build_algorithm("fedavg", {}),
             Workspace(module, Layout.of(module), torch.device("cpu")),
-            FederatedData(self.data.name, (client,), self.data.n_classes, self.data.shape),
+            FederatedData(self.data.name, (client,), self.data.inputs, self.data.targets),
             privacy,
         )
         given = answer(here, train, 0, 1, {"model": here.initial}, {})
@@ -255,7 +255,7 @@ def _noise_of(config: RunConfig, data: FederatedData, module: nn.Module) -> Priv
         own = privacy_of(
             config,
             algorithm_of(config),
-            [len(each.train.labels) for each in data.clients],
+            [len(each.train) for each in data.clients],
             has_batch_norm=any(
                 isinstance(part, nn.modules.batchnorm._NormBase) for part in module.modules()
             ),

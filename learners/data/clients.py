@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from coalitions.errors import InvalidInputError, shown
+from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape
 from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
@@ -18,38 +17,6 @@ from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
 from learners.data.splits import Hand, deal
 from learners.settings.seeding import generator
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Images float32[N, C, H, W] from −1 to 1 and labels int64[N], on the CPU."""
-
-    images: Tensor
-    labels: Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class ClientData:
-    """One client's data; `domain` is ``""`` where there are no domains."""
-
-    train: Split
-    validation: Split
-    test: Split
-    domain: str
-    poisoned: bool
-
-
-@dataclass(frozen=True, eq=False)
-class FederatedData:
-    """All clients' data; `shape` is (channels, height, width)."""
-
-    name: str
-    clients: tuple[ClientData, ...]
-    n_classes: int
-    shape: tuple[int, int, int]
 
 
 def federated_data(
@@ -148,8 +115,8 @@ def federated_data(
     return FederatedData(
         name=dataset,
         clients=tuple(everyone[i] for i in range(clients)),
-        n_classes=first.n_classes,
-        shape=first.shape,
+        inputs=of_pictures(first.shape),
+        targets=classes(first.n_classes),
     )
 
 

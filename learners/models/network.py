@@ -17,16 +17,16 @@ __all__ = ["MODELS", "Network", "Shape", "build_model", "classifier_parameters"]
 
 
 class Network(nn.Module):
-    """A classifier in three parts: ``head(hidden(features(images)))``.
+    """A network in three parts: ``head(hidden(features(inputs)))``.
 
     Parameters
     ----------
     features
-        Pictures [N, C, H, W] to vectors [N, F]; the convolutions.
+        Inputs, such as pictures [N, C, H, W], to vectors [N, F]; the convolutions.
     hidden
         Vectors to vectors; the fully connected layers before the last one.
     head
-        The last layer, one weight vector and one bias per class.
+        The last layer, one weight vector and one bias per class or output.
 
     Notes
     -----
@@ -40,15 +40,15 @@ class Network(nn.Module):
         self.hidden = hidden
         self.head = head
 
-    def represent(self, images: Tensor) -> Tensor:
-        """Return what the head sees: one vector per picture."""
-        vectors: Tensor = self.hidden(self.features(images))
+    def represent(self, *inputs: Tensor, **named: Tensor) -> Tensor:
+        """Return what the head sees: one vector per sample, or per token."""
+        vectors: Tensor = self.hidden(self.features(*inputs, **named))
         return vectors
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the logits [N, classes]."""
-        logits: Tensor = self.head(self.represent(images))
-        return logits
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor:
+        """Return the logits [N, classes], or other outputs."""
+        outputs: Tensor = self.head(self.represent(*inputs, **named))
+        return outputs
 
 
 MODELS = Registry[Callable[[Shape, int], nn.Module]]("model", "learners.models")

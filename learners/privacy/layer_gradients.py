@@ -1,6 +1,6 @@
-r"""Clipped gradients of single images from one backward pass over the whole batch.
+r"""Clipped gradients of single samples from one backward pass over the whole batch.
 
-Autograd gives the gradient :math:`b_i` of image i's loss at the output of every layer. With the
+Autograd gives the gradient :math:`b_i` of sample i's loss at the output of every layer. With the
 layer's input :math:`a_i`, the gradient of its weights is a product, which need not be formed for
 linear layers [Goodfellow2015]_:
 
@@ -17,6 +17,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
+from learners.measures.losses import CROSS_ENTROPY, Criterion
 from learners.models.network import Network
 
 _WITHOUT_PARAMETERS = (
@@ -41,20 +42,27 @@ def made_of_plain_layers(module: nn.Module) -> bool:
 
 
 def clipped_sum_by_layers(
-    module: nn.Module, images: Tensor, labels: Tensor, clip: float, only: Collection[str] | None
+    module: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    clip: float,
+    only: Collection[str] | None,
+    criterion: Criterion = CROSS_ENTROPY,
 ) -> tuple[dict[str, Tensor], float]:
-    """Return the sum of the images' clipped gradients by parameter, and the sum of their losses.
+    """Return the sum of the samples' clipped gradients by parameter, and the sum of their losses.
 
     Parameters
     ----------
     module
         A network for which `made_of_plain_layers` is true.
-    images, labels
+    inputs, targets
         The batch.
     clip
-        Largest norm of an image's gradient.
+        Largest norm of a sample's gradient.
     only
         Names of the parameters that are trained; all if None. They must require gradients.
+    criterion
+        The loss.
     """
     layers = [
         (name, part)
@@ -70,12 +78,12 @@ def clipped_sum_by_layers(
 
     hooks = [watch(name, part) for name, part in layers]
     try:
-        loss = nn.functional.cross_entropy(module(images), labels, reduction="sum")
+        loss = criterion.total(module(inputs), targets)
     finally:
         for hook in hooks:
             hook.remove()
     slopes = torch.autograd.grad(loss, [seen[name][1] for name, _ in layers])
-    squares = torch.zeros(len(labels), device=images.device)
+    squares = torch.zeros(len(targets), device=inputs.device)
     pieces: dict[str, tuple[Tensor, Tensor | None]] = {}
     for (name, part), slope in zip(layers, slopes, strict=True):
         if _is_trained(name, "weight", only):

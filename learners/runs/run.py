@@ -15,8 +15,10 @@ from coalitions.plugins import import_plugins
 from learners.algorithm import Algorithm, algorithm_of
 from learners.client.client import Site
 from learners.client.tasks import deploy
-from learners.data.clients import FederatedData, federated_data
+from learners.data.clients import federated_data
+from learners.data.contents import FederatedData, Kind
 from learners.data.dataset import DATASETS
+from learners.measures.goal import goal_of
 from learners.models import MODELS, build_model
 from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
@@ -53,6 +55,10 @@ class Result:
         The run's folder, if it has one.
     privacy
         The noise, and what its ε covers; None if nothing was clipped or noised.
+    client_names
+        What the clients are called.
+    task
+        What was learnt.
     """
 
     config: RunConfig
@@ -62,23 +68,27 @@ class Result:
     history: tuple[Mapping[str, Any], ...] = field(repr=False)
     out: Path | None = None
     privacy: Mapping[str, Any] | None = None
+    client_names: tuple[str, ...] = ()
+    task: Kind = "classification"
     _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
     _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
 
     @property
-    def mean_test_accuracy(self) -> float:
-        """Mean over the honest clients of the accuracy on their own test data."""
-        return float(self.metrics["mean_test_accuracy"])
+    def mean_test_accuracy(self) -> float | None:
+        """Mean over the honest clients of the accuracy on their own test data; None without one."""
+        value: float | None = self.metrics["mean_test_accuracy"]
+        return value
 
     @property
-    def worst_client_accuracy(self) -> float:
+    def worst_client_accuracy(self) -> float | None:
         """The lowest of these accuracies."""
-        return float(self.metrics["worst_client_accuracy"])
+        value: float | None = self.metrics["worst_client_accuracy"]
+        return value
 
     @property
     def per_client_test_accuracy(self) -> list[float | None]:
         """Every client's accuracy on its own test data."""
-        return list(self.metrics["per_client_test_accuracy"])
+        return list(self.metrics["per_client_test_accuracy"] or ())
 
     @property
     def epsilon(self) -> float | None:
@@ -107,13 +117,17 @@ class Result:
             for key, value in self.metrics.items()
             if "test_accuracy" in key or "client_accuracy" in key or "test_loss" in key
         }
+        metrics = {key: value for key, value in self.metrics.items() if key.endswith("metrics")}
         return {
             "algorithm": config.algorithm,
             "dataset": config.dataset,
             "clients": config.clients,
             "rounds": config.rounds,
             "seed": config.seed,
+            "task": self.task,
             **scores,
+            **metrics,
+            "client_names": list(self.client_names),
             "communication": dict(self.communication),
             "epsilon": self.epsilon,
             "privacy": None if self.privacy is None else dict(self.privacy),
@@ -181,6 +195,8 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             tuple(history),
             folder.path,
             finished.get("privacy"),
+            tuple(finished.get("client_names", ())),
+            finished.get("task", "classification"),
         )
     prepared = prepare(config)
     with folder.alone():
@@ -243,11 +259,11 @@ def data_of(config: RunConfig) -> FederatedData:
 
 def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
     for number, client in enumerate(data.clients):
-        if not len(client.validation.labels):
+        if not len(client.validation):
             raise InvalidInputError(
                 f"{config.algorithm} measures models on validation data, and client {number} has"
                 f" none; choose a validation_share above {config.validation_share:g}, or more"
-                " images"
+                " samples"
             )
 
 
@@ -262,6 +278,14 @@ def prepare(config: RunConfig) -> Prepared:
     algorithm = algorithm_of(config)
     device = _device(config.device)
     data = data_of(config)
+    if config.task not in ("auto", data.targets.kind):
+        raise InvalidInputError(
+            f"the task of {config.dataset} is {data.targets.kind}, not {config.task}"
+        )
+    goal = goal_of(data.targets, config.loss, config.metric)
+    algorithm.check_data(data)
+    for name in algorithm.measures:
+        goal.metric(name)  # said before any work is done
     model = suited_model(data.shape) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
@@ -279,11 +303,11 @@ def prepare(config: RunConfig) -> Prepared:
     algorithm.check(config, layout)
     if algorithm.validates:
         _check_validation_data(config, data)
-    workspace = Workspace(module, layout, device)
+    workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(
         config,
         algorithm,
-        [len(each.train.labels) for each in data.clients],
+        [len(each.train) for each in data.clients],
         has_batch_norm=workspace.has_batch_norm,
     )
     site = Site(config, algorithm, workspace, data, privacy)
@@ -302,7 +326,13 @@ def _carry_out(
     try:
         with one_thread():
             federation = Federation(
-                config, prepared.algorithm, engine, prepared.layout, site.initial, site.privacy
+                config,
+                prepared.algorithm,
+                engine,
+                prepared.layout,
+                site.initial,
+                site.privacy,
+                site.workspace.goal,
             )
             if folder is not None:
                 place = {
@@ -339,6 +369,8 @@ def _carry_out(
         tuple(history),
         folder.path if folder else None,
         None if site.privacy is None else site.privacy.document(),
+        tuple(each.name for each in site.data),
+        site.targets.kind,
         () if folder else models,
         prepared.network,
     )

@@ -60,19 +60,28 @@ class RunConfig:
         Who has what: iid, pathological:K, ring:K, dirichlet:ALPHA, quantity:ALPHA or domains;
         auto is what is usual with the data set, mostly pathological:2.
     train_size
-        Images a client trains on, those for validation included.
+        Samples a client trains on, those for validation included.
     test_size
-        Images a client is tested on.
+        Samples a client is tested on.
     validation_share
-        Share of a client's training images that is set aside for validation.
+        Share of a client's training samples that is set aside for validation.
+    task
+        What is learnt: one class of several, several labels, numbers, or the next token; auto is
+        what the data are.
+    metric
+        What models are judged by: accuracy, balanced-accuracy, macro-f1, auroc, average-precision,
+        log-loss, calibration-error; rmse, mae, r2.
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
-        Network; auto takes the one that suits the pictures.
+        Network; auto takes the one that suits the data.
+    loss
+        What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
+        what is usual with the task.
     local_epochs
         Passes over a client's data in a round.
     batch_size
-        Images in a batch.
+        Samples in a batch.
     optimizer
         How a client descends.
     lr
@@ -82,7 +91,7 @@ class RunConfig:
     noise
         Standard deviation of the noise that clients add, in units of `clip`.
     clip
-        Most that an update (with `dp` records: the gradient of an image) can weigh.
+        Most that an update (with `dp` records: the gradient of a sample) can weigh.
     epsilon
         Privacy to keep within: chooses the noise for the whole run.
     delta
@@ -123,8 +132,15 @@ class RunConfig:
         None, least=1, unset="a quarter of train_size, or all", changes="scores"
     )
     validation_share: float = _data(0.2, least=0, below=1, changes="data")
+    task: Literal["auto", "classification", "multi-label", "regression", "next-token"] = _data(
+        "auto", changes="scores"
+    )
+    metric: tuple[str, ...] = _data(
+        (), unset="accuracy, or what is usual with the task", changes="scores"
+    )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
+    loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     batch_size: int = _training(10, least=1, changes="models")
     optimizer: Literal["sgd", "adam"] = _training("sgd", changes="models")

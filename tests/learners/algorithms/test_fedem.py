@@ -78,7 +78,7 @@ def test_clients_find_their_own_component():
     federation, _ = literal.play("fedem", sizes=(40,) * 4, rounds=1, k=2)
     site = federation._engine._site
     for c in (1, 3):
-        labels = site.data[c].train.labels
+        labels = site.data[c].train.targets
         labels.copy_((labels + 1) % 3)
     rounds = list(federation.rounds())
     for _ in range(15):

@@ -376,8 +376,8 @@ def test_told_clients_download_those_with_whom_they_share_a_label(monkeypatch):
         splits = []
         for part in range(3):
             split = tiny.points(30, 10 * c + part)
-            mine = torch.isin(split.labels, torch.tensor(labels))
-            splits.append(tiny.Split(split.images[mine], split.labels[mine]))
+            mine = torch.isin(split.targets, torch.tensor(labels))
+            splits.append(tiny.Split(split.inputs[mine], split.targets[mine]))
         data.append(tiny.ClientData(*splits, domain="", poisoned=False))
     federation = tiny.federation("pfedsv", clients=4, data=data, rounds=2, options={"told": True})
     for done in federation.rounds():

@@ -8,7 +8,7 @@ from torch import nn
 from coalitions.enumeration import all_coalitions
 from coalitions.errors import InvalidInputError
 from coalitions.game import Game
-from learners.client.client import LocalImages
+from learners.client.client import Samples
 from learners.client.many_models import score_models
 from learners.client.tasks import shapley
 from learners.client.training import score_model
@@ -100,7 +100,7 @@ def test_many_models_score_as_each_of_them_alone(name):
     rows = start + 0.1 * torch.rand(n, len(start), generator=stream)
     images = torch.randn(230, *shape, generator=stream)
     labels = torch.randint(0, 5, (230,), generator=stream)
-    data = LocalImages(toy.Split(images, labels), torch.device("cpu"))
+    data = Samples(toy.Split(images, labels), torch.device("cpu"))
     for row, score in zip(rows, score_models(workspace, rows, data), strict=True):
         alone = score_model(workspace, row, data)
         assert (score.correct, score.n) == (alone.correct, alone.n)

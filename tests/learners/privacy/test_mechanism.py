@@ -498,7 +498,7 @@ def test_equal_noise_rate_and_steps_give_fedavg_and_pfedsv_the_same_epsilon():
     told = federated_data(
         "digits", clients=3, partition="pathological:2", seed=0, train_size=30, validation_share=0.3
     )
-    sizes = {len(each.train.labels) for each in told.clients}
+    sizes = {len(each.train) for each in told.clients}
     worst = max(epsilon(1.0, Usage(10 / n, 3 * math.ceil(n / 10)), 1e-5) for n in sizes)
     assert one == other == pytest.approx(worst)
 
