@@ -249,7 +249,7 @@ def data_of(config: RunConfig) -> FederatedData:
         clients=config.clients,
         partition=config.partition,
         seed=config.seed,
-        train_size=config.train_size,
+        train_size=config.train_sizes or config.train_size,
         test_size=config.test_size,
         validation_share=config.validation_share,
         poison=config.poison,

@@ -45,7 +45,7 @@ def test_all_are_listed_with_what_is_here(tmp_path):
     }
     assert document["cifar10"]["here"] is False
     assert "download" in document["cifar10"]["origin"]
-    assert document["mt-sv-mm"]["train_size"] == 200
+    assert document["mt-sv-mm"]["train_size"] == 250
 
 
 def test_people_get_a_table():

@@ -74,7 +74,7 @@ def test_every_setting_has_a_flag_and_its_range_in_the_help():
         (("--algorithm", "apfl", "--set", "alpha=2"), "alpha of apfl must be from 0 to 1, not 2.0"),
         (
             ("--algorithm", "pfedsv", "--set", "explor=1"),
-            "did you mean 'explore'? there are: k, dynamic, order, explore",
+            "did you mean 'explore'? there are: k, dynamic, order, keep, explore",
         ),
         (("--algorithm", "cffl", "--set", "solver=cbd"), "did you mean 'cbc'?"),
         (
