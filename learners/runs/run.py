@@ -220,10 +220,9 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
     config = folder.config()
     import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
-    channels, height, width = about["shape"]
     network = build_model(
         about["model"],
-        shape=(channels, height, width),
+        shape=tuple(about["shape"]),
         n_classes=about["n_classes"],
         seed=config.seed,
     )
@@ -277,11 +276,7 @@ def prepare(config: RunConfig) -> Prepared:
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
-    data = data_of(config)
-    if config.task not in ("auto", data.targets.kind):
-        raise InvalidInputError(
-            f"the task of {config.dataset} is {data.targets.kind}, not {config.task}"
-        )
+    data = data_of(config).as_task(config.task)
     goal = goal_of(data.targets, config.loss, config.metric)
     algorithm.check_data(data)
     for name in algorithm.measures:
@@ -412,9 +407,9 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
     return tuple(rows)
 
 
-def suited_model(shape: tuple[int, int, int]) -> str:
-    """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
-    return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
+def suited_model(shape: tuple[int, ...]) -> str:
+    """Return the network for inputs of a shape: LeNet-5 wants 28 pixels a side or more."""
+    return "lenet-5" if len(shape) == 3 and min(shape[1:]) >= 28 else "mlp"
 
 
 def _device(name: str) -> torch.device:
