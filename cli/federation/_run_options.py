@@ -66,7 +66,9 @@ def _flag(row: Option) -> inspect.Parameter:
     kinds = [kind for kind in (int, float) if kind in (row.hint, *typing.get_args(row.hint))]
     kind: Any = kinds[0] if kinds else str
     if typing.get_origin(row.hint) is tuple:
-        kind = list[str]
+        # Numbers stand in one list, 200,200,125; texts, which may have commas, in flags of their
+        # own.
+        kind = list[str] if typing.get_args(row.hint)[0] is str else str
     if row.hint is bool:
         kind = bool
     about = [] if row.range is None else [str(row.range)]

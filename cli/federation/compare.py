@@ -145,8 +145,10 @@ def comparison_document(
     from learners.runs.comparison import poisoned_clients
     from learners.runs.paired import CONFIDENCE, best_of, ranks, standings
 
+    # Runs without an accuracy were refused before the first began.
     scores = {
-        name: [result.mean_test_accuracy for result in runs] for name, runs in results.items()
+        name: [float(result.metrics["mean_test_accuracy"]) for result in runs]
+        for name, runs in results.items()
     }
     best = best_of(scores)
     baseline = baseline or best[0]
@@ -168,18 +170,18 @@ def comparison_document(
             "runs": [
                 {
                     "seed": seed,
-                    "mean_test_accuracy": run.mean_test_accuracy,
+                    "mean_test_accuracy": score,
                     "worst_client_accuracy": run.worst_client_accuracy,
                     "per_client_test_accuracy": run.per_client_test_accuracy,
                     "rank": place,
-                    "difference": run.mean_test_accuracy - other,
+                    "difference": score - other,
                     "communication": {way: run.communication[way] for way in ("up", "down")},
                     "epsilon": run.epsilon,
                     "seconds": run.seconds,
                     "out": None if run.out is None else str(run.out),
                 }
-                for seed, run, place, other in zip(
-                    seeds, runs, places[name], scores[baseline], strict=True
+                for seed, run, place, score, other in zip(
+                    seeds, runs, places[name], scores[name], scores[baseline], strict=True
                 )
             ],
         }
@@ -208,7 +210,9 @@ def _means(runs: Sequence[Result]) -> dict[str, Any]:
             kind: statistics.fmean(run.metrics[f"{kind}{_ACCURACY}"] for run in runs)
             for kind in _other_models(runs[0])
         },
-        "worst_client_accuracy": statistics.fmean(run.worst_client_accuracy for run in runs),
+        "worst_client_accuracy": statistics.fmean(
+            run.metrics["worst_client_accuracy"] for run in runs
+        ),
         "communication": {
             way: round(statistics.fmean(run.communication[way] for run in runs))
             for way in ("up", "down")

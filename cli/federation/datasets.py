@@ -27,8 +27,8 @@ def datasets_command(
     partition: Annotated[
         str,
         typer.Option(
-            help="iid, pathological:K, ring:K, dirichlet:A, quantity:A, domains; "
-            "auto takes the usual one."
+            help="iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:A, quantity:A, "
+            "domains; auto takes the usual one."
         ),
     ] = "auto",
     train_size: Annotated[

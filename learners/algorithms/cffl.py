@@ -12,7 +12,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import fine_tune_pairs, gradient, train
@@ -84,6 +84,13 @@ class CFFL(Algorithm):
         Data of ``cos``: ``train`` as in the paper, or ``validation``. Clients that fit their
         training data pull the mean of two models apart, whoever they are: their gradients at it
         point to either model. Held-out data were not fitted.
+    cos_mode
+        Whether gradients of ``cos`` are those of the network as it predicts (``evaluation``) or as
+        it learns (``training``: with dropout). The paper does not say.
+    ties
+        Accuracies on few images come in steps, so several structures may be best. ``canonical``
+        takes the one with the fewest joined pairs, whoever solves and wherever it starts; ``any``
+        takes the one that is found first.
     overlap
         How many coalitions a client may be in, the paper's future work; with 2 or more of them, of
         up to 62 clients, `solvers.solve_overlapping` finds coalitions of which two clients share
@@ -101,6 +108,10 @@ class CFFL(Algorithm):
     cos_on: Literal["train", "validation"] = option(
         "train", needs={"synergy": "cos"}, changes="relevance"
     )
+    cos_mode: Literal["evaluation", "training"] = option(
+        "evaluation", needs={"synergy": "cos"}, changes="relevance"
+    )
+    ties: Literal["canonical", "any"] = option("canonical", needs={"overlap": 1}, changes="models")
     overlap: int = option(1, least=1, changes="models")
 
     def __post_init__(self) -> None:
@@ -154,6 +165,7 @@ class CFFL(Algorithm):
             time_limit=self.time_limit,
             warm_start=CoalitionStructure.from_labels([labels[c] for c in present]),
             seed=federation.config.seed,
+            canonical=self.ties == "canonical" and len(present) <= DENSE_LIMIT,
         )
         # Who is absent keeps its last model: the old coalitions go on without those present.
         kinds = np.array(labels)
@@ -202,14 +214,20 @@ class CFFL(Algorithm):
         return {"labels": list(range(len(labels))), "models": torch.stack(rows)}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
-        """Return the coalition's model for everyone."""
+        """Return the coalition's model for everyone, and what everyone trained from the last.
+
+        The paper does not say which of the two its tables test.
+        """
         models, labels = state["models"], state["labels"]
-        return {"coalition": {c: {"model": models[labels[c]]} for c in federation.clients}}
+        return {
+            "coalition": {c: {"model": models[labels[c]]} for c in federation.clients},
+            "trained": {c: {} for c in federation.clients},
+        }
 
     def synergies(self, federation: Federation, uploads: Models) -> FloatMatrix:
         """Return the synergies of all pairs that uploaded, in their order: [m, m]."""
         if self.synergy == "cos":
-            return cosine_synergies(federation, uploads, on=self.cos_on)
+            return cosine_synergies(federation, uploads, on=self.cos_on, mode=self.cos_mode)
         return accuracy_synergies(federation, uploads, on=self.ica_on, metric=self.gain)
 
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
@@ -269,7 +287,11 @@ def accuracy_synergies(
 
 
 def cosine_synergies(
-    federation: Federation, uploads: Models, *, on: Literal["train", "validation"] = "train"
+    federation: Federation,
+    uploads: Models,
+    *,
+    on: Literal["train", "validation"] = "train",
+    mode: Literal["evaluation", "training"] = "evaluation",
 ) -> FloatMatrix:
     """Return the cosines of the pairs' gradients at their mean model: Algorithm 3 (COS)."""
     clients = list(uploads)
@@ -281,7 +303,7 @@ def cosine_synergies(
         replies = federation.ask(
             gradient,
             {
-                c: {"models": torch.stack([means[p] for p in at[c]]), "on": on}
+                c: {"models": torch.stack([means[p] for p in at[c]]), "on": on, "mode": mode}
                 for c in clients
                 if at[c]
             },

@@ -124,10 +124,12 @@ def _gradients(asked: Asked) -> tuple[int, int]:
 def gradient(client: Client, message: Message) -> Message:
     """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
 
-    `on` names the data: ``train`` (default) or ``validation``.
+    `on` names the data: ``train`` (default) or ``validation``; `mode` is ``evaluation`` (default)
+    or ``training``, where dropout acts.
     """
     data = client.data.validation if message.get("on") == "validation" else client.data.train
-    rows = [gradient_at(client, row, data=data) for row in message["models"]]
+    training = message.get("mode") == "training"
+    rows = [gradient_at(client, row, data=data, training=training) for row in message["models"]]
     return {"gradients": torch.stack(rows)}
 
 

@@ -239,17 +239,19 @@ def gradient_at(
     *,
     data: Samples | None = None,
     loss: Loss | None = None,
+    training: bool = False,
 ) -> Tensor:
     """Return the flat gradient of the mean loss over data, the client's training data if None.
 
-    The network is in evaluation mode: the gradient is that of one fixed function.
+    The network is in evaluation mode, so that the gradient is that of one fixed function; with
+    `training` it is as in training, and dropout draws the same at every call of a round.
     """
     workspace, data = client.workspace, client.data.train if data is None else data
     workspace.load(model)
     workspace.module.eval()
     total = torch.zeros_like(workspace.gradient)
     batch_loss = client_loss(client) if loss is None else loss
-    with torch.enable_grad():
+    with training_mode(client, "gradient") if training else torch.enable_grad():
         for inputs, targets in data.chunks(EVALUATION_CHUNK):
             share = len(targets) / len(data)
             value = batch_loss(workspace.module, inputs, targets)

@@ -68,6 +68,7 @@ def federated_data(
         partition = source.partition
     if train_size is None:
         train_size = source.train_size
+        test_size = source.test_size if test_size is None else test_size
     domains = source.load(data_folder(data_dir))
     if len({(images.n_classes, images.shape) for images in domains.values()}) != 1:
         raise InvalidInputError(

@@ -109,11 +109,14 @@ class DataSet:
         What ``auto`` stands for with this data set.
     train_size
         Training images per client if the user does not say, as in the paper that made the set
-        known; None for all.
+        known, those for validation included; None for all.
+    test_size
+        Test images per client if the user names no sizes, likewise.
     """
 
     partition: ClassVar[str] = "pathological:2"
     train_size: ClassVar[int | None] = None
+    test_size: ClassVar[int | None] = None
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Return the image sets by domain; the domain of a plain data set is ``""``.

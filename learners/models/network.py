@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.dataset import Shape
 from learners.settings.seeding import generator
 
 __all__ = ["MODELS", "Network", "Shape", "build_model", "classifier_parameters"]
+
+Shape = tuple[int, ...]
+"""Shape of one sample: channels, height and width of a picture."""
 
 
 class Network(nn.Module):
@@ -33,6 +35,9 @@ class Network(nn.Module):
     Wherever a ReLU and a max-pool meet, the pool comes first: both orders give the same numbers,
     because the ReLU is monotone, and this one has a quarter of the values to clip.
     """
+
+    pictures: ClassVar[bool] = False
+    """Whether the network takes pictures and nothing else."""
 
     def __init__(self, features: nn.Module, hidden: nn.Module, head: nn.Linear) -> None:
         super().__init__()
@@ -55,7 +60,7 @@ MODELS = Registry[Callable[[Shape, int], nn.Module]]("model", "learners.models")
 
 
 def build_model(name: str, *, shape: Shape, n_classes: int, seed: int) -> nn.Module:
-    """Return the network `name` for pictures of `shape`, with weights that depend on `seed` only.
+    """Return the network `name` for inputs of `shape`, with weights that depend on `seed` only.
 
     torch's global random state is left as it was.
 
@@ -68,7 +73,12 @@ def build_model(name: str, *, shape: Shape, n_classes: int, seed: int) -> nn.Mod
     make = MODELS[name]
     if min(*shape, n_classes) < 1:
         raise InvalidInputError(
-            f"pictures of shape {shape} in {n_classes} classes cannot be: all sizes are positive"
+            f"inputs of shape {shape} in {n_classes} classes cannot be: all sizes are positive"
+        )
+    if len(shape) != 3 and getattr(make, "pictures", False):
+        raise InvalidInputError(
+            f"the network {name} is for pictures [channels, height, width], not for inputs of"
+            f" shape {shape}; mlp takes any"
         )
     start = int(generator(seed, "initial weights").integers(2**63))
     with torch.random.fork_rng(devices=[]):

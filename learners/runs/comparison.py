@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.runs.folder import RunFolder, is_bare
-from learners.runs.run import OnRound, Result, completed, resume, run
+from learners.runs.run import OnRound, Result, prepare, resume, run
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
 Stage = Literal["new", "begun", "finished", "other settings"]
@@ -69,7 +69,14 @@ def planned_runs(
         settings["evaluate_every"] = RunConfig.of(settings).rounds
     configs = {}
     for name, own in options.items():
-        configs[name] = completed(settings | {"algorithm": name, "seed": seeds[0], "options": own})
+        wanted = settings | {"algorithm": name, "seed": seeds[0], "options": own}
+        prepared = prepare(RunConfig.of(wanted))
+        if not prepared.site.targets.has_classes:
+            raise InvalidInputError(
+                f"methods are compared by their accuracies, and {prepared.config.dataset} has none:"
+                f" it is {prepared.site.targets.kind}; `coalitions run` tells its metrics"
+            )
+        configs[name] = prepared.config
     planned = []
     for seed in seeds:
         for name in options:

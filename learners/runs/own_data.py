@@ -8,8 +8,8 @@ from pathlib import Path
 from coalitions.errors import InvalidInputError
 from learners.data.contents import FederatedData
 from learners.data.dataset import DATASETS
-from learners.data.doors.federation import federation
 from learners.data.doors.paths import NATURAL, PathQuestion, checksum, is_path, read_path
+from learners.data.own import federation_of
 from learners.settings.config import RunConfig
 
 _FOR_PATHS = ("target", "client_column", "schema", "share_statistics", "data_sha256")
@@ -64,9 +64,16 @@ def own_data(config: RunConfig) -> FederatedData:
             f"{path}: has {n_clients} clients, not {config.clients}; leave clients out of the"
             " settings"
         )
-    return federation(
-        path.name, outcome, seed=config.seed, validation_share=config.validation_share
+    data = federation_of(
+        path.name,
+        outcome.clients,
+        task=outcome.task or "auto",
+        codes=outcome.codes,
+        class_names=outcome.classes,
+        validation_share=config.validation_share,
+        seed=config.seed,
     )
+    return replace(data, told=outcome.told)
 
 
 def with_own_data(config: RunConfig, data: FederatedData) -> RunConfig:

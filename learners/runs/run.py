@@ -221,10 +221,9 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
     config = folder.config()
     import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
-    channels, height, width = about["shape"]
     network = build_model(
         about["model"],
-        shape=(channels, height, width),
+        shape=tuple(about["shape"]),
         n_classes=about["n_classes"],
         seed=config.seed,
     )
@@ -252,7 +251,7 @@ def data_of(config: RunConfig) -> FederatedData:
         clients=config.clients,
         partition=config.partition,
         seed=config.seed,
-        train_size=config.train_size,
+        train_size=config.train_sizes or config.train_size,
         test_size=config.test_size,
         validation_share=config.validation_share,
         poison=config.poison,
@@ -282,14 +281,10 @@ def prepare(config: RunConfig) -> Prepared:
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
-    data = data_of(config)
+    data = data_of(config).as_task(config.task)
     if natural:
         config = with_own_data(config, data)
         aggregation(config.aggregation).check(config.participants)
-    if config.task not in ("auto", data.targets.kind):
-        raise InvalidInputError(
-            f"the task of {config.dataset} is {data.targets.kind}, not {config.task}"
-        )
     goal = goal_of(data.targets, config.loss, config.metric)
     algorithm.check_data(data)
     for name in algorithm.measures:
@@ -420,9 +415,9 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
     return tuple(rows)
 
 
-def suited_model(shape: tuple[int, int, int]) -> str:
-    """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
-    return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
+def suited_model(shape: tuple[int, ...]) -> str:
+    """Return the network for inputs of a shape: LeNet-5 wants 28 pixels a side or more."""
+    return "lenet-5" if len(shape) == 3 and min(shape[1:]) >= 28 else "mlp"
 
 
 def _device(name: str) -> torch.device:

@@ -68,10 +68,13 @@ class RunConfig:
     clients
         Number of clients; with data of your own, as many as there are.
     partition
-        Who has what: iid, pathological:K, ring:K, dirichlet:ALPHA, quantity:ALPHA or domains;
+        Who has what: iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:ALPHA,
+        quantity:ALPHA or domains;
         auto is what is usual with the data set, mostly pathological:2.
     train_size
         Samples a client trains on, those for validation included.
+    train_sizes
+        The same for each client, in order, where they differ: 200,200,125,197.
     test_size
         Samples a client is tested on.
     validation_share
@@ -144,6 +147,7 @@ class RunConfig:
     train_size: int | None = _data(
         None, least=1, unset="what is usual with the data set, mostly all", changes="data"
     )
+    train_sizes: tuple[int, ...] = _data((), needs={"train_size": None}, changes="data")
     test_size: int | None = _data(
         None, least=1, unset="a quarter of train_size, or all", changes="scores"
     )
@@ -180,6 +184,15 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.train_sizes and len(self.train_sizes) != self.clients:
+            raise InvalidInputError(
+                f"train_sizes has {len(self.train_sizes)} numbers for {self.clients} clients; it"
+                " needs one for each"
+            )
+        if any(size < 1 for size in self.train_sizes):
+            raise InvalidInputError(
+                f"train_sizes has {min(self.train_sizes)}; every client needs 1 image or more"
+            )
         if self.noise is not None and self.epsilon is not None:
             raise InvalidInputError("noise and epsilon both decide how much noise: give one")
         if self.noise and self.clip is None:

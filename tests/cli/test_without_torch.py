@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.report.test_report import write_run
+from tests.cli.typed import in_a_process as coalitions
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ Neither package is imported: what has columns and rows like theirs will do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from learners.data.tables.owners import Owner, Rows, all_rows, in_order
 from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 
+if TYPE_CHECKING:
+    from learners.data.contents import Kind  # which loads torch
+
 TARGETS = ("label", "labels", "target", "y", "fine_label")
 """What the column to predict is usually called."""
 
@@ -29,7 +32,7 @@ def from_hf(
     target: str | None = None,
     inputs: str | Sequence[str] | None = None,
     client_column: str | None = None,
-    task: str | None = None,
+    task: Kind | None = None,
     share_statistics: bool = False,
     test_size: int | None = None,
     seed: int = 0,
@@ -244,7 +247,7 @@ def _arrays(
     parts: Mapping[str, tuple[Any, Any]],
     target: str,
     inputs: list[str],
-    task: str | None,
+    task: Kind | None,
     test_size: int | None,
     seed: int,
 ) -> Outcome:

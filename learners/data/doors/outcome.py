@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from learners.data.contents import Kind  # which loads torch
 
 Arrays = tuple[dict[str, NDArray[Any]], NDArray[Any]]
 """Inputs by name, and targets."""
@@ -32,7 +35,7 @@ class Outcome:
     """
 
     clients: Mapping[str, tuple[Arrays, Arrays]]
-    task: str | None
+    task: Kind | None
     classes: tuple[str, ...]
     codes: Mapping[str, tuple[int, ...]]
     told: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coalitions.errors import InvalidInputError
 from learners.data.doors.outcome import Outcome, many
@@ -18,6 +18,9 @@ from learners.data.tables.owners import owners_of
 from learners.data.tables.reading import READERS, file_checksum, read_table
 from learners.data.tables.schema import read_schema
 
+if TYPE_CHECKING:
+    from learners.data.contents import Kind  # which loads torch
+
 NATURAL = "natural"
 """The partition of data that have their clients already."""
 
@@ -29,7 +32,7 @@ class PathQuestion:
     path: Path
     target: str | None = None
     client_column: str | None = None
-    task: str | None = None
+    task: Kind | None = None
     schema: Path | None = None
     share_statistics: bool = False
     train_size: int | None = None
@@ -104,6 +107,10 @@ def _needed(asked: PathQuestion, key: str, purpose: str, columns: Any) -> str:  
 
 
 def _question(asked: PathQuestion, target: str, client_column: str) -> TableQuestion:
+    if asked.task not in (None, "classification", "regression"):
+        raise InvalidInputError(
+            f"{asked.path}: the task of a table is classification or regression, not {asked.task}"
+        )
     return TableQuestion(
         target,
         client_column,

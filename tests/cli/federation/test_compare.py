@@ -21,8 +21,9 @@ from cli.federation._comparison_formats import FORMATS, fitting
 from cli.federation._comparison_progress import spoken_time, time_left
 from learners import ALGORITHMS
 from learners.runs.comparison import planned_runs
-from tests.cli.federation.test_run import COMMAND, SHORT, coalitions, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import SHORT, coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import COMMAND, in_a_process
 
 TWO = ("compare", "--algorithms", "local,fedavg", "--seeds", "0,1", *SHORT)
 MORTAL = '''
@@ -82,7 +83,7 @@ def test_killed_in_a_run_the_same_command_goes_on(tmp_path, typed, monkeypatch):
     deadly.touch()
     command = ("compare", "--plugin", "mortality", "--algorithms", "local,mortal", "--seeds", "0,1",
                *SHORT, "--rounds", "4")  # fmt: skip
-    killed = coalitions(*command, "--out", "kept", cwd=tmp_path)
+    killed = in_a_process(*command, "--out", "kept", cwd=tmp_path)
     assert killed.returncode == -9
     kept = tmp_path / "kept"
     finished = {path: path.stat().st_mtime_ns for path in kept.glob("*/result.json")}

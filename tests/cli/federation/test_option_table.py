@@ -45,10 +45,14 @@ SETTINGS = {
     "clients": (5, {}),
     "partition": ("iid", {}),
     "train_size": (30, {}),
+    "train_sizes": ((20, 30, 20, 25), {}),
     "test_size": (9, {}),
     "validation_share": (0.5, {}),
+    "task": ("regression", {}),
+    "metric": (("log-loss",), {}),
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
+    "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
@@ -74,6 +78,7 @@ FOLLOW = {"algorithm": {"options"}, "dataset": {"partition", "model"}}
 
 OPTIONS = {
     ("apfl", "alpha"): 0.9,
+    ("cffl", "gain"): "log-loss",
     ("cffl", "solver"): "greedy",
     ("cffl", "time_limit"): 1e-9,
     ("cffl", "overlap"): 2,
@@ -114,12 +119,16 @@ OPTIONS = {
     ("pfedsv", "alpha"): 0.1,
     ("pfedsv", "method"): "permutation",
     ("pfedsv", "permutations"): 1,
+    ("pfedsv", "utility"): "log-loss",
 }
 """Options that are numbers or names, and the value they are changed to; others try all choices."""
 
 WITH = {
     ("cffl", "time_limit"): ({"clients": 8}, {"synergy": "cos", "solver": "highs"}),
     ("cffl", "overlap"): ({"clients": 6, "rounds": 2, "partition": "ring:2"}, {"synergy": "cos"}),
+    ("cffl", "cos_mode"): (PICTURES | {"model": "cffl-cnn-dropout"}, {"synergy": "cos"}),
+    ("cffl", "ties"): ({"clients": 6, "seed": 3}, {}),
+    ("fedacs", "among"): ({"participation": 0.5, "rounds": 3}, {}),
     ("domain", "separate_poisoned"): ({"poison": ("noise:1",), "partition": "iid"}, {}),
     ("fedfomo", "epsilon"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 0.0}),
     ("fedfomo", "epsilon_decay"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 1.0}),
@@ -128,6 +137,11 @@ WITH = {
     ("pfedhn", "embedding"): ({}, {"width": 5}),
     ("pfedhn", "hidden_layers"): ({}, {"width": 5}),
     ("pfedsv", "order"): ({"rounds": 4, "partition": "iid"}, {"k": 1}),
+    ("pfedsv", "order", "scan"): (
+        {"clients": 8, "participation": 0.5, "rounds": 2, "partition": "iid"},
+        {"k": 1},
+    ),
+    ("pfedsv", "noise_own"): (PRIVATE, {}),
     ("pfedsv", "explore"): ({"rounds": 3}, {}),
     ("pfedsv", "dynamic"): ({"rounds": 3}, {}),
     ("pfedsv", "permutations"): ({}, {"method": "permutation"}),
@@ -150,7 +164,7 @@ def of_result(key):
 
 def scores(folder):
     return [
-        {key: value for key, value in line.items() if "test_" in key}
+        {key: value for key, value in line.items() if "test_" in key or key == "metrics"}
         for line in lines(folder, "metrics.jsonl")
     ]
 
@@ -239,7 +253,10 @@ def test_everything_in_the_table_is_tried():
 def test_a_setting_changes_what_it_says(name, tried):
     (row,) = (each for each in options_of(RunConfig) if each.name == name)
     value, context = SETTINGS[name]
-    before, after = tried(TINY | context), tried(TINY | context | {name: value})
+    shared = TINY | context
+    if name == "train_sizes":
+        del shared["train_size"]  # which it stands for
+    before, after = tried(shared), tried(shared | {name: value})
     assert name in differing(config(before), config(after))
     assert differing(config(before), config(after)) <= {name} | FOLLOW.get(name, set())
     assert row.help
@@ -258,7 +275,8 @@ def rows_of_algorithms():
 
 @pytest.mark.parametrize(("algorithm", "row", "value"), list(rows_of_algorithms()))
 def test_an_option_changes_what_it_says(algorithm, row, value, tried):
-    context, options = WITH.get((algorithm, row.name), ({}, {}))
+    shared = WITH.get((algorithm, row.name), ({}, {}))
+    context, options = WITH.get((algorithm, row.name, value), shared)
     needed = {key: wanted[0] for key, wanted in row.document()["needs"].items()}
     options = {key: each for key, each in needed.items() if each is not None} | options
     settings = TINY | context | {"algorithm": algorithm}
@@ -298,8 +316,12 @@ def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
     if name == "data_dir":
         value = str(Path.cwd() / "there")
     settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
+    if name == "train_sizes":
+        settings["clients"] = len(value)
     flags = []
     for key, each in settings.items():
+        if key == "train_sizes":
+            each = ",".join(map(str, each))
         for one in each if isinstance(each, tuple) else (each,):
             flags += ["--plugin" if key == "plugins" else f"--{key.replace('_', '-')}", one]
     assert "enough" in typed("run", "--dry-run", *flags).stderr

@@ -14,8 +14,9 @@ import pytest
 from cli.terminal.completion import _PLACES, complete_option, registered
 from learners.settings.config import RunConfig
 from learners.settings.options import options_of
-from tests.cli.federation.test_run import COMMAND, coalitions, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import COMMAND
 
 PAGE = Path(__file__).parents[3] / "docs" / "options.md"
 
@@ -73,7 +74,7 @@ def test_every_setting_has_a_flag_and_its_range_in_the_help():
         (("--algorithm", "apfl", "--set", "alpha=2"), "alpha of apfl must be from 0 to 1, not 2.0"),
         (
             ("--algorithm", "pfedsv", "--set", "explor=1"),
-            "did you mean 'explore'? there are: k, dynamic, order, explore",
+            "did you mean 'explore'? there are: k, dynamic, order, keep, explore",
         ),
         (("--algorithm", "cffl", "--set", "solver=cbd"), "did you mean 'cbc'?"),
         (

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from cli.app import app, main
-from tests.cli.said import but_for_compiling
+from tests.cli.typed import typed
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
 
 
 @pytest.fixture
-def coalitions(monkeypatch, capsys):
+def coalitions():
     """Run a command in this process, which saves two seconds a time."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
-        monkeypatch.setattr(app, "registered_commands", [])  # main adds them each time
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return SimpleNamespace(
-            returncode=end.value.code, stdout=printed.out, stderr=but_for_compiling(printed.err)
-        )
-
-    return run
+    return typed
 
 
 @pytest.fixture

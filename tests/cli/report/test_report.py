@@ -14,7 +14,7 @@ from cli.report.contents import sections_of
 from cli.report.methods import methods_of, read_runs
 from cli.report.static import draw
 from tests.cli.browser import Browser, needs_browser
-from tests.cli.games.test_solve import coalitions
+from tests.cli.typed import typed as coalitions
 
 
 def write_run(folder, clients=6, rounds=5, algorithm="cffl", seed=0, finished=True, forms=True):
