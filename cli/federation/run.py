@@ -11,7 +11,7 @@ import typer
 
 from cli.federation import _run_options as flags
 from cli.federation._round_progress import RoundProgress
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stdout
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast
@@ -62,12 +62,18 @@ def run_command(
             RunFolder.check_free(out, force=force)
         show_forecast(forecast(settings), json_output)
         return
-    folder = out or _free_folder(f"{settings.algorithm}-{settings.dataset}")
+    folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
     from learners.runs.run import run
 
     with RoundProgress(settings, quiet=quiet, verbose=verbose) as progress:
-        result = run(settings, folder, force=force, on_round=progress.update)
+        result = run(
+            settings, folder, force=force, on_round=progress.update, tell=None if quiet else _tell
+        )
     show(result, json_output)
+
+
+def _tell(sentence: str) -> None:
+    stderr().print(sentence, style="dim", soft_wrap=True, markup=False)
 
 
 def show(result: Result, json_output: bool) -> None:

@@ -200,6 +200,7 @@ def _client_names(run: RunRecord) -> list[str]:
     names = [str(client) for client in range(run.n_clients)]
     if run.clients is None:
         return names
+    names = [name or number for name, number in zip(run.clients.names, names, strict=True)]
     notes = [
         " ".join(filter(None, (domain, "poisoned" if poisoned else "")))
         for domain, poisoned in zip(run.clients.domains, run.clients.poisoned, strict=True)

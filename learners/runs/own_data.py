@@ -8,6 +8,7 @@ from pathlib import Path
 from coalitions.errors import InvalidInputError
 from learners.data.contents import FederatedData
 from learners.data.dataset import DATASETS
+from learners.data.doors.outcome import Outcome
 from learners.data.doors.paths import NATURAL, PathQuestion, checksum, is_path, read_path
 from learners.data.own import federation_of
 from learners.settings.config import RunConfig
@@ -44,6 +45,11 @@ def question_of(config: RunConfig) -> PathQuestion:
 
 def own_data(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have; whatever can be refused is refused here."""
+    return federation_of_outcome(config, read_own(config))
+
+
+def read_own(config: RunConfig) -> Outcome:
+    """Return what is at the path that a run names, held against its checksum."""
     path = Path(config.dataset)
     if config.partition not in ("auto", NATURAL):
         raise InvalidInputError(
@@ -64,8 +70,13 @@ def own_data(config: RunConfig) -> FederatedData:
             f"{path}: has {n_clients} clients, not {config.clients}; leave clients out of the"
             " settings"
         )
+    return outcome
+
+
+def federation_of_outcome(config: RunConfig, outcome: Outcome) -> FederatedData:
+    """Return what came in as a federation; what no client may have is refused here."""
     data = federation_of(
-        path.name,
+        Path(config.dataset).name,
         outcome.clients,
         task=outcome.task or "auto",
         codes=outcome.codes,

@@ -144,6 +144,7 @@ def run(
     *,
     force: bool = False,
     on_round: OnRound | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of a federated run.
 
@@ -157,6 +158,8 @@ def run(
         Replace the run that is in `out`.
     on_round
         Called after each round.
+    tell
+        Called before the first one with a sentence on what was done with data of your own.
 
     Examples
     --------
@@ -165,6 +168,8 @@ def run(
     3
     """
     prepared = prepare(RunConfig.of(config))
+    if tell is not None and prepared.told:
+        tell(prepared.told)
     if out is None:
         return _carry_out(prepared, None, None, on_round)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
@@ -240,6 +245,8 @@ class Prepared:
     layout: Layout
     network: Callable[[], nn.Module]
     about: dict[str, Any]
+    client_names: tuple[str, ...]
+    told: str = ""
 
 
 def data_of(config: RunConfig) -> FederatedData:
@@ -315,7 +322,8 @@ def prepare(config: RunConfig) -> Prepared:
     )
     site = Site(config, algorithm, workspace, data, privacy)
     about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
-    return Prepared(config, algorithm, site, layout, network, about)
+    names = tuple(each.name for each in data.clients)
+    return Prepared(config, algorithm, site, layout, network, about, names, data.told)
 
 
 def _carry_out(
@@ -343,7 +351,9 @@ def _carry_out(
                     "engine": config.engine,
                     "workers": n_workers(site, config.workers),
                 }
-                folder.write_circumstances(federation.said_at_the_start(), place)
+                told = zip(federation.said_at_the_start(), prepared.client_names, strict=True)
+                clients = [dict(each) | {"name": name} for each, name in told]
+                folder.write_circumstances(clients, place)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)

@@ -241,8 +241,10 @@ def _told(
         f"predicting {target}",
         f"from {many(len(schema.numbers), 'number')} and"
         f" {many(len(schema.categories), 'category', 'categories')}",
-        "scaled by pooled sums" if asked.share_statistics else "scaled inside each client",
     ]
+    if schema.numbers:
+        how = "by pooled sums and counts" if asked.share_statistics else "inside each client"
+        parts.append(f"scaled {how}")
     if filled:
         parts.append(f"{filled:,} missing numbers filled with means")
     if owners[0].test is None:
@@ -250,7 +252,8 @@ def _told(
     if dropped:
         listed = [f"{name} ({why})" for name, why in dropped.items()]
         parts.append(f"left out {', '.join(listed)}")
-    parts += owners[0].train.table.notes
+    if owners[0].train.table.notes:
+        parts.append(f"read with {' and '.join(owners[0].train.table.notes)}")
     return f"{owners[0].train.table.where}: {', '.join(parts)}"
 
 
