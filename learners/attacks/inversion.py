@@ -22,12 +22,12 @@ from learners.attacks.gradient import gradient_from_upload, inferred_label, inve
 from learners.client.client import Site, answer
 from learners.client.tasks import train
 from learners.data.contents import ClientData, FederatedData, Split
-from learners.models import build_model
+from learners.models import build_model, suited_model
 from learners.models.network import Network
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.run import data_of, suited_model
+from learners.runs.run import data_of
 from learners.settings.config import RunConfig
 
 Method = Literal["auto", "features", "dlg", "cosine"]
@@ -147,7 +147,7 @@ def inversion_of(
         raise InvalidInputError(
             f"there is no client {client}; they are numbered 0 … {config.clients - 1}"
         )
-    shape = data.only_pictures("an inversion attack")
+    data.only_pictures("an inversion attack")
     train_data = data.clients[client].train
     pictures_there = train_data.inputs
     assert isinstance(pictures_there, Tensor)
@@ -157,7 +157,7 @@ def inversion_of(
             " be attacked"
         )
     if config.model == "auto":
-        config = replace(config, model=suited_model(shape))
+        config = replace(config, model=suited_model(data.inputs, data.targets))
     attacker = _Attacker(config, data, method, steps)
     if privacy is None:
         privacy = _noise_of(config, data, attacker.module)
