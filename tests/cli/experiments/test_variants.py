@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import time
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
 from cli.experiments._figure import chart_of
 from tests.cli.experiments.test_compare import checked, figures
-from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import COMMAND, SHORT, typed  # noqa: F401 (a fixture)
 
 COS = ("--variant", "cos: cffl synergy=cos", "--variant", "ica: cffl lr=0.1")
 FILE = """
@@ -151,3 +156,43 @@ def test_a_grid_has_a_row_for_every_combination_whatever_the_number_of_jobs(type
     assert list(chart.curves[1].x) == [0.01, 1.0]
     assert chart.curves[1].y[1] == rows["fedprox.mu=1,lr=0.1"]["mean"]
     assert list(chart.curves[2].y) == 2 * [rows["fedavg.lr=0.02"]["mean"]]  # a level line
+
+
+def begun(command, folder, lines):
+    """Start a command in a session of its own; return it when every cell has so many rounds."""
+    process = subprocess.Popen(
+        [COMMAND, *map(str, command)], cwd=folder, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    rounds = [folder / "kept" / f"fedprox.mu={mu}-seed0" / "metrics.jsonl" for mu in ("0.01", "1")]
+    until = time.monotonic() + 60
+    while not all(
+        file.exists() and len(file.read_bytes().splitlines()) >= lines for file in rounds
+    ):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.slow
+def test_a_grid_goes_on_after_ctrl_c_and_after_a_kill(tmp_path, typed):  # noqa: F811
+    shared = ("compare", "--sweep", "fedprox.mu=0.01,1", "--seeds", "0", *SHORT, "--rounds", "30",
+              "--clients", "2")  # fmt: skip
+    command = (*shared, "--jobs", "2", "--out", "kept")
+    interrupted = begun(command, tmp_path, 3)
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: to every process
+    _, said = interrupted.communicate(timeout=30)
+    assert interrupted.returncode == 130
+    assert "The same command goes on from here." in said
+
+    kept = [file.read_text() for file in sorted(tmp_path.glob("kept/*/metrics.jsonl"))]
+    killed = begun(command, tmp_path, max(text.count("\n") for text in kept) + 3)
+    killed.kill()  # its processes end with it, and let go of their folders
+    killed.communicate(timeout=30)
+    for before, file in zip(kept, sorted(tmp_path.glob("kept/*/metrics.jsonl")), strict=True):
+        sound = "".join(before.splitlines(True)[:-1])  # the last round may have had no checkpoint
+        assert file.read_text().startswith(sound)
+
+    went_on = checked(typed(*command, "--json"))
+    assert figures(went_on) == figures(checked(typed(*shared, "--json")))
