@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.federation import _run_options as flags
-from cli.federation._round_progress import RoundProgress
+from cli.terminal import run_options as flags
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stdout
+from cli.terminal.round_progress import RoundProgress
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast

@@ -170,11 +170,22 @@ def run(
         return _carry_out(prepared, folder, None, on_round)
 
 
-def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
+def resume(
+    out: str | Path, *, on_round: OnRound | None = None, workers: int | None = None
+) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
 
     A run that was killed at any moment ends with the same numbers as one that was not. A
     finished run is returned as it is.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+    on_round
+        Called after each round.
+    workers
+        Worker processes, if not as many as the run began with; no number depends on them.
     """
     folder = RunFolder.open(Path(out))
     config = folder.config()
@@ -198,7 +209,7 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             tuple(finished.get("client_names", ())),
             finished.get("task", "classification"),
         )
-    prepared = prepare(config)
+    prepared = prepare(config if workers is None else replace(config, workers=workers))
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
