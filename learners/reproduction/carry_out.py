@@ -188,7 +188,11 @@ def _heading(done: Reproduced, command: str) -> str:
     printed, plan = done.printed, done.plan
     source = "" if printed is None else f"{printed.paper}, {printed.where}. "
     seeds = "one seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds, mean ± sd"
-    lines = [f"# {plan.name}: {plan.experiment.title}", "", f"{source}Scale `{plan.scale}`, {seeds}."]
+    lines = [
+        f"# {plan.name}: {plan.experiment.title}",
+        "",
+        f"{source}Scale `{plan.scale}`, {seeds}.",
+    ]
     if command:
         lines += ["", f"`{command}`"]
     return "\n".join([*lines, "", ""])

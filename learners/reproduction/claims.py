@@ -88,7 +88,7 @@ def best(
         The rivals, if not all rows.
     """
     rival = found.best_other(row, column, among)
-    whom = "all others" if among is None else ", ".join(among)
+    whom = "all others" if among is None else ", ".join(each for each in among if each != row)
     return Claim(
         f"{row} is above {whom} ({column})" + (f"; best of them here: {rival}" if rival else ""),
         None if printed is None else printed.lead(row, column),

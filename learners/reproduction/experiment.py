@@ -1,4 +1,4 @@
-"""One table or figure of a paper as an experiment: what is run, what is read off, what is claimed."""
+"""One table or figure of a paper: what is run, what is read off, what is claimed."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ class Experiment(ABC):
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return what the paper claims, with what came out."""
 
-    def figures(
-        self, found: Measured, results: Results, scale: Scale
-    ) -> Mapping[str, Figure]:
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
         """Return the figures by name: bars of the table, if the experiment has no other."""
         from learners.reproduction.pictures import bars
 

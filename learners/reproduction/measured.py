@@ -61,7 +61,9 @@ class Measured:
 
 
 def order_agreement(printed: Mapping[str, float], found: Mapping[str, float]) -> float | None:
-    """Return Spearman's correlation of two orders of the same rows; None for fewer than three.
+    """Return Spearman's correlation of two orders of the same rows.
+
+    None for fewer than three, or where all are equal: there is no order then.
 
     Examples
     --------
@@ -69,9 +71,9 @@ def order_agreement(printed: Mapping[str, float], found: Mapping[str, float]) ->
     1.0
     """
     shared = [name for name in printed if name in found]
-    if len(shared) < 3:
+    theirs, ours = [printed[name] for name in shared], [found[name] for name in shared]
+    if len(shared) < 3 or len(set(theirs)) == 1 or len(set(ours)) == 1:
         return None
     from scipy.stats import spearmanr
 
-    value = float(spearmanr([printed[n] for n in shared], [found[n] for n in shared]).statistic)
-    return None if value != value else round(value, 12)
+    return round(float(spearmanr(theirs, ours).statistic), 12)

@@ -80,9 +80,9 @@ def matrices(
         reach = float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
         image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
         axes.set_title(name, fontsize="small")
-        ticks = range(len(matrix))
-        axes.set_xticks(ticks, names or list(ticks), fontsize="x-small", rotation=90 * bool(names))
-        axes.set_yticks(ticks, names or list(ticks), fontsize="x-small")
+        labels = list(names or map(str, range(len(matrix))))
+        axes.set_xticks(range(len(matrix)), labels, fontsize="x-small", rotation=90 * bool(names))
+        axes.set_yticks(range(len(matrix)), labels, fontsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.7)
     figure.suptitle(title)
     return figure

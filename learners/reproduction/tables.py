@@ -76,9 +76,7 @@ def comma_separated(found: Measured, printed: PaperTable | None, seeds: Sequence
     return file.getvalue()
 
 
-def _figures(
-    found: Measured, seeds: Sequence[int]
-) -> Iterator[tuple[str, str, int | str, float]]:
+def _figures(found: Measured, seeds: Sequence[int]) -> Iterator[tuple[str, str, int | str, float]]:
     for row, columns in found.rows.items():
         for column, values in columns.items():
             # What is counted has one figure, whatever the seeds.
