@@ -60,6 +60,9 @@ class Index(ABC):
     least: ClassVar[int] = 1
     """The size of the smallest coalitions; 0 for an index with a value for nobody."""
 
+    has_measure: ClassVar[bool] = True
+    """Whether there is a measure; else `masses` is all that is known."""
+
     efficient: ClassVar[bool] = False
     """Whether the indices of all coalitions but the empty one sum to v(N) − v(∅)."""
 
@@ -83,7 +86,7 @@ class Index(ABC):
         :math:`P_r = \sum_i a_i \binom{n-s}{i} \sum_l (-1)^{i-l} \binom{i}{l} P^{(s+i)}_{r-l}`.
         """
         plain = {
-            size: _binomial_mixture(self.measure(size, n_players), n_players - size)
+            size: binomial_mixture(self.measure(size, n_players), n_players - size)
             for size in self.sizes()
         }
         total = {}
@@ -100,7 +103,7 @@ class Index(ABC):
         return total
 
 
-def _binomial_mixture(measure: Measure, n_others: int) -> FloatVector:
+def binomial_mixture(measure: Measure, n_others: int) -> FloatVector:
     """Return the weight of each number of others who join."""
     from scipy.special import gammaln, xlogy
 

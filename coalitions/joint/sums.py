@@ -63,7 +63,8 @@ def weighted_sums(
     """Return the sums over the rows: the index itself, if these are all that count."""
     n, size = rows.shape[1], coalitions.shape[1]
     table = coefficients(masses, size, n)
-    there = np.array([comb(n, u) for u in range(n + 1)], float)
+    # Of so many coalitions a few make no difference: 1e300 is as good as the number itself.
+    there = np.array([min(comb(n, u), 10**300) for u in range(n + 1)], float)
     shares = values / there[rows.sum(axis=1)]
     total = np.empty(len(coalitions))
     for part, weights in blocks_of_weights(table, coalitions, rows):

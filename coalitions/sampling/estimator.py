@@ -127,9 +127,12 @@ class SemivalueEstimator(Sampler):
     ----------
     sizes
         How likely a player meets k others [n], see `coalitions.semivalue`.
+    index
+        The same as an index of single players, if more is known about it than the sizes.
     """
 
     sizes: FloatVector
+    index: Index | None = None
 
     banzhaf_only: ClassVar[bool] = False
     """Whether the method knows the Banzhaf value alone, whatever the sizes."""

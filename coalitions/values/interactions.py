@@ -11,6 +11,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from math import comb
 from typing import Literal, Unpack
 
 import numpy as np
@@ -27,8 +28,17 @@ from coalitions.sampling.degree_two import is_fitted
 from coalitions.sampling.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS, Estimate
 from coalitions.sampling.evaluator import Evaluator
 from coalitions.subset_sums import coalition_sizes
-from coalitions.values.door import Choice, Concept, Sampling, checked_budget
+from coalitions.values.door import (
+    PORTFOLIO_BUDGET,
+    Choice,
+    Concept,
+    Sampling,
+    checked_budget,
+)
 from coalitions.values.interaction_result import Interactions
+
+MOST_WEIGHTS = 100_000_000
+"""Pairs times evaluations up to which a portfolio takes seconds."""
 
 PairIndex = Literal["shapley", "banzhaf"]
 
@@ -210,8 +220,8 @@ def pairwise_interactions(
     method
         ``"auto"``, or a name from `coalitions.PAIR_ESTIMATORS`; their classes say what each does
         and for which index. ``"auto"``: exact if the budget allows or the game has a table or is
-        that of a graph; else stratified or regression if there are two evaluations for each
-        coefficient of a model of degree two; else chains or msr.
+        that of a graph; else portfolio. If that would take long: stratified or regression if there
+        are two evaluations for each coefficient of a model of degree two; else chains or msr.
     budget
         Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
     seed, **sampling
@@ -297,6 +307,8 @@ def _check_pair_index(index: str) -> None:
 
 
 def _best_sampler(index: PairIndex, n_players: int, budget: int) -> Choice:
+    if budget <= PORTFOLIO_BUDGET and comb(n_players, 2) * budget <= MOST_WEIGHTS:
+        return Choice("portfolio", f"2^{n_players} coalitions are more than the budget of {budget}")
     if is_fitted(n_players, budget):
         return Choice(
             "stratified" if index == "shapley" else "regression",
