@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from coalitions.games.voting import VotingGame
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
+    from coalitions.joint.index import INDICES, Index
     from coalitions.problems.assignment import assignment_game
     from coalitions.problems.bankruptcy import bankruptcy_game
     from coalitions.problems.columns import column_game
@@ -50,10 +51,12 @@ if TYPE_CHECKING:
     from coalitions.registry import Registry
     from coalitions.sampling.estimator import (
         ESTIMATORS,
+        INTERACTION_ESTIMATORS,
         PAIR_ESTIMATORS,
         SEMIVALUE_ESTIMATORS,
         Estimate,
         Estimator,
+        InteractionEstimator,
         PairEstimator,
         SemivalueEstimator,
     )
@@ -75,10 +78,12 @@ if TYPE_CHECKING:
         core_point,
         least_core,
     )
+    from coalitions.values.interaction_result import Interactions
     from coalitions.values.interactions import (
         PairEstimate,
         interaction,
         interaction_indices,
+        interactions,
         pairwise_interactions,
     )
     from coalitions.values.myerson import myerson_value
@@ -120,10 +125,12 @@ _HOME = {
     ),
     "coalitions.sampling.estimator": (
         "ESTIMATORS",
+        "INTERACTION_ESTIMATORS",
         "PAIR_ESTIMATORS",
         "SEMIVALUE_ESTIMATORS",
         "Estimate",
         "Estimator",
+        "InteractionEstimator",
         "PairEstimator",
         "SemivalueEstimator",
     ),
@@ -136,10 +143,13 @@ _HOME = {
     "coalitions.games.unanimity": ("UnanimityGame",),
     "coalitions.games.voting": ("VotingGame",),
     "coalitions.graph": ("SynergyGraph",),
+    "coalitions.values.interaction_result": ("Interactions",),
+    "coalitions.joint.index": ("INDICES", "Index"),
     "coalitions.values.interactions": (
         "PairEstimate",
         "interaction",
         "interaction_indices",
+        "interactions",
         "pairwise_interactions",
     ),
     "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
@@ -171,6 +181,8 @@ _HOME = {
 
 __all__ = [
     "ESTIMATORS",
+    "INDICES",
+    "INTERACTION_ESTIMATORS",
     "NOTIONS",
     "PAIR_ESTIMATORS",
     "SEMIVALUE_ESTIMATORS",
@@ -186,9 +198,12 @@ __all__ = [
     "FunctionGame",
     "Game",
     "GraphRestrictedGame",
+    "Index",
     "InducedSubgraphGame",
     "InfeasibleError",
     "InputWarning",
+    "InteractionEstimator",
+    "Interactions",
     "InvalidInputError",
     "Kernel",
     "LeastCore",
@@ -228,6 +243,7 @@ __all__ = [
     "flow_game",
     "interaction",
     "interaction_indices",
+    "interactions",
     "join",
     "knn_game",
     "knn_shapley",

@@ -10,6 +10,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector
+from coalitions.joint.index import Index
 from coalitions.registry import Registry
 from coalitions.sampling.evaluator import Evaluator
 
@@ -126,9 +127,12 @@ class SemivalueEstimator(Sampler):
     ----------
     sizes
         How likely a player meets k others [n], see `coalitions.semivalue`.
+    index
+        The same as an index of single players, if more is known about it than the sizes.
     """
 
     sizes: FloatVector
+    index: Index | None = None
 
     banzhaf_only: ClassVar[bool] = False
     """Whether the method knows the Banzhaf value alone, whatever the sizes."""
@@ -150,10 +154,28 @@ class PairEstimator(Sampler):
     """The indices the method knows."""
 
 
+@dataclass(frozen=True)
+class InteractionEstimator(Sampler):
+    """A way to estimate an interaction index of all coalitions up to its order.
+
+    Its values stand one after the other: size by size, and in each in lexicographic order.
+
+    Attributes
+    ----------
+    index
+        The index and its order.
+    """
+
+    index: Index
+
+
 ESTIMATORS: Registry[type[Estimator]] = Registry("estimator", "coalitions.estimators")
 SEMIVALUE_ESTIMATORS: Registry[type[SemivalueEstimator]] = Registry(
     "semivalue estimator", "coalitions.semivalue_estimators"
 )
 PAIR_ESTIMATORS: Registry[type[PairEstimator]] = Registry(
     "pair estimator", "coalitions.pair_estimators"
+)
+INTERACTION_ESTIMATORS: Registry[type[InteractionEstimator]] = Registry(
+    "interaction estimator", "coalitions.interaction_estimators"
 )

@@ -25,6 +25,9 @@ BUDGET_PER_PLAYER = 100
 MOST_REPEATS = 100_000
 """Budgets larger than this and than 2^n are cut to the larger of the two."""
 
+PORTFOLIO_BUDGET = 50_000
+"""Up to this budget a portfolio of surrogates takes seconds, see ``benchmarks/values.py``."""
+
 FIRST_SHARE = 16
 """With a target error, the first look is after a 16th of the budget, and then at each doubling."""
 

@@ -8,10 +8,7 @@ from coalitions.checks import Seed
 from coalitions.game import Game
 from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
 from coalitions.sampling.evaluator import EvaluationProgress
-from coalitions.values.door import Choice, Concept
-
-PORTFOLIO_BUDGET = 50_000
-"""Up to this budget a portfolio of surrogates takes seconds, see ``benchmarks/values.py``."""
+from coalitions.values.door import PORTFOLIO_BUDGET, Choice, Concept
 
 REGRESSION_PLAYERS = 1000
 """Up to this many players a least-squares fit takes seconds at most."""
