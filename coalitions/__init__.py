@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
+    from coalitions.results.comparison import RankCorrelation
+    from coalitions.results.many import Estimates
+    from coalitions.results.network import interaction_network
+    from coalitions.results.top import Top, top_k
     from coalitions.sampling.estimator import (
         ESTIMATORS,
         PAIR_ESTIMATORS,
@@ -145,6 +149,10 @@ _HOME = {
     "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
     "coalitions.structures.partitions": ("all_partitions", "bell_number", "partition_labels"),
     "coalitions.registry": ("Registry",),
+    "coalitions.results.comparison": ("RankCorrelation",),
+    "coalitions.results.many": ("Estimates",),
+    "coalitions.results.network": ("interaction_network",),
+    "coalitions.results.top": ("Top", "top_k"),
     "coalitions.values.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
     "coalitions.values.shapley": ("shapley",),
     "coalitions.structures.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
@@ -182,6 +190,7 @@ __all__ = [
     "CoreMembership",
     "Deviation",
     "Estimate",
+    "Estimates",
     "Estimator",
     "FunctionGame",
     "Game",
@@ -197,10 +206,12 @@ __all__ = [
     "Nucleolus",
     "PairEstimate",
     "PairEstimator",
+    "RankCorrelation",
     "Registry",
     "SemivalueEstimator",
     "SynergyGraph",
     "TableGame",
+    "Top",
     "UnanimityGame",
     "UnknownNameError",
     "VotingGame",
@@ -228,6 +239,7 @@ __all__ = [
     "flow_game",
     "interaction",
     "interaction_indices",
+    "interaction_network",
     "join",
     "knn_game",
     "knn_shapley",
@@ -254,6 +266,7 @@ __all__ = [
     "time_left",
     "to_shap",
     "to_shapiq",
+    "top_k",
     "value_table",
     "verify_nucleolus",
 ]

@@ -20,7 +20,15 @@ from numpy.typing import ArrayLike
 
 from coalitions.checks import whole_number
 from coalitions.errors import InvalidInputError, NoSolutionError
-from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, evaluate, players_of
+from coalitions.game import (
+    BoolMatrix,
+    FloatVector,
+    Game,
+    as_coalitions,
+    evaluate,
+    labels_of,
+    players_of,
+)
 
 
 def parallel(
@@ -85,7 +93,7 @@ class ParallelGame:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the players: the game's own, or numbers."""
-        return tuple(getattr(self.game, "labels", map(str, range(self.n_players))))
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, one for each row, in order."""

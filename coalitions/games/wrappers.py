@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import BudgetError, InvalidInputError
-from coalitions.game import FloatVector, Game, IntVector, as_coalitions, evaluate, players_of
+from coalitions.game import (
+    FloatVector,
+    Game,
+    IntVector,
+    as_coalitions,
+    evaluate,
+    labels_of,
+    players_of,
+)
 
 
 def cached(game: Game, *, limit: int | None = None) -> CachedGame:
@@ -66,6 +74,11 @@ class CachedGame:
     def n_players(self) -> int:
         """Number of players."""
         return int(self.game.n_players)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions; only unseen ones are evaluated."""
@@ -127,6 +140,11 @@ class NormalisedGame:
         """Number of players."""
         return int(self.game.n_players)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
+
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the shifted values of the coalitions."""
         rows = as_coalitions(coalitions, self.n_players)
@@ -184,6 +202,12 @@ class RestrictedGame:
         """Number of players that are left."""
         return len(self.players)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players that are left."""
+        names = labels_of(self.game)
+        return tuple(names[player] for player in self.players)
+
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions of the players that are left."""
         rows = as_coalitions(coalitions, self.n_players)
@@ -223,6 +247,11 @@ class ReportedGame:
     def n_players(self) -> int:
         """Number of players."""
         return int(self.game.n_players)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, and report."""

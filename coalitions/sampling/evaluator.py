@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from coalitions.enumeration import ROWS_PER_CALL, value_table
-from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of
+from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of, table_of
 from coalitions.games.wrappers import CachedGame
 
 EvaluationProgress = Callable[[int, int], None]
@@ -46,6 +46,7 @@ class Evaluator:
         self._batch_size = batch_size
         self._progress = progress
         self._memory = CachedGame(_Split(self), limit=budget)
+        self._table_empty: float | None = None
 
     def within(self, budget: int) -> Evaluator:
         """Return an evaluator with a smaller budget that shares what is known already."""
@@ -79,6 +80,15 @@ class Evaluator:
         empty, grand = self(np.repeat([[False], [True]], self.n_players, axis=1))
         return float(empty), float(grand)
 
+    @property
+    def empty(self) -> float | None:
+        """The value of the empty coalition if it is known; nothing is evaluated for it."""
+        table = table_of(self.game)
+        if table is not None:
+            return float(table[0])
+        nobody = np.zeros((1, self.n_players), np.bool_)
+        return self._table_empty if self.unseen(nobody) else float(self(nobody)[0])
+
     def __call__(self, coalitions: BoolMatrix) -> FloatVector:
         """Return the values of the coalitions [m, n], one for each row."""
         return self._memory(coalitions)
@@ -90,7 +100,9 @@ class Evaluator:
     def table(self) -> FloatVector:
         """Return all 2^n values; they are not remembered one by one."""
         rows = min(ROWS_PER_CALL, self._batch_size or ROWS_PER_CALL)
-        return value_table(self.game, rows_per_call=rows, between=self._after_batch)
+        table = value_table(self.game, rows_per_call=rows, between=self._after_batch)
+        self._table_empty = float(table[0])
+        return table
 
     def _after_batch(self, done: int, size: int) -> None:
         if done and self._progress is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from coalitions.checks import Seed, number_in, seed_of, whole_number
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
-from coalitions.game import Game, closed_form_of, kernel_of, players_of, table_of
+from coalitions.game import Game, closed_form_of, kernel_of, labels_of, players_of, table_of
 from coalitions.sampling.estimator import Estimate, Sampled, Sampler
 from coalitions.sampling.evaluator import EvaluationProgress, Evaluator
 
@@ -106,7 +106,9 @@ class Concept:
             budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
         evaluator = Evaluator(game, budget, batch_size=batch_size, progress=progress)
         try:
-            sampled = self._estimated(estimator, choice.method, evaluator, target_error, seed)
+            sampled, stopped = self._estimated(
+                estimator, choice.method, evaluator, target_error, seed
+            )
         except MemoryError:
             raise BudgetError(
                 f"{choice.method} needs more memory than there is for {n} players and a budget of"
@@ -120,6 +122,9 @@ class Concept:
             method=choice.method,
             reason=choice.reason,
             degrees_of_freedom=sampled.degrees_of_freedom,
+            labels=labels_of(game),
+            base=evaluator.empty,
+            stopped=stopped,
         )
 
     def _chosen(
@@ -170,7 +175,7 @@ class Concept:
         evaluator: Evaluator,
         target_error: float | None,
         seed: int,
-    ) -> Sampled:
+    ) -> tuple[Sampled, str]:
         """Return the estimate with the whole budget, or with less once the target is met."""
         n, game = evaluator.n_players, evaluator.game
         known = closed_form_of(game, self.closed_form) is not None or table_of(game) is not None
@@ -181,7 +186,7 @@ class Concept:
                 f" is {evaluator.budget}"
             )
         if target_error is None or method == "exact":
-            return estimator.estimate(evaluator, seed=seed)
+            return estimator.estimate(evaluator, seed=seed), ""
         if not estimator.nested:
             raise InvalidInputError(
                 f"{method} cannot stop early at a target error: with another budget it evaluates"
@@ -191,8 +196,10 @@ class Concept:
         while True:
             part = evaluator.within(max(least, evaluator.budget // share))
             sampled = estimator.estimate(part, seed=seed)
-            if part.budget == evaluator.budget or sampled.stderr.max() <= target_error:
-                return sampled
+            if part.budget == evaluator.budget:
+                return sampled, ""
+            if sampled.stderr.max() <= target_error:
+                return sampled, "target error"
             share = max(1, share // 2)
 
 

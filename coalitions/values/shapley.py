@@ -66,7 +66,7 @@ def shapley(
     ('exact', 8)
     """
     methods = {name: ESTIMATORS[name] for name in ESTIMATORS}
-    return Concept(methods, "shapley_values", _best_sampler).answer(
+    return Concept(methods, "shapley_values", best_sampler).answer(
         game,
         Estimate,
         method,
@@ -79,7 +79,8 @@ def shapley(
     )
 
 
-def _best_sampler(n_players: int, budget: int) -> Choice:
+def best_sampler(n_players: int, budget: int) -> Choice:
+    """Return what ``"auto"`` samples with."""
     if budget <= PORTFOLIO_BUDGET:
         return Choice(
             "portfolio",
