@@ -140,6 +140,10 @@ class ParallelGame:
                 return self._pool.submit(_evaluated, rows)
         return self._pool.submit(_evaluated, rows)
 
+    def around(self, game: Game) -> ParallelGame:
+        """Return another game with as many workers, who are started when they are needed."""
+        return ParallelGame(game, self.workers, self.chunk_size, self.threads)
+
     def close(self) -> None:
         """End the processes that were started here; a later call starts new ones."""
         pool, self._pool = self._pool, None

@@ -102,6 +102,13 @@ class CachedGame:
             known.update(zip(fresh, values.tolist(), strict=True))
         return np.fromiter((known[key] for key in keys), np.float64, len(keys))
 
+    def remember(self, coalitions: ArrayLike, values: FloatVector) -> None:
+        """Take over values that the game inside has returned to somebody else."""
+        keys = _keys(as_coalitions(coalitions, self.n_players))
+        before = len(self._values)
+        self._values.update(zip(keys, values.tolist(), strict=True))
+        self.evaluations += len(self._values) - before
+
     def unseen(self, coalitions: ArrayLike) -> int:
         """Return how many distinct coalitions among these have not been evaluated yet."""
         keys = _keys(as_coalitions(coalitions, self.n_players))

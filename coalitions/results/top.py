@@ -73,7 +73,8 @@ def top_k(
     The values are estimated with more and more evaluations, each estimate with all that are there.
     The k largest are settled when the intervals of all of them lie above those of the others. The
     intervals hold together, for all players and all looks (Bonferroni), with the confidence asked
-    for, as far as the standard errors are right: see `shapley` and what it says about them.
+    for, as far as the standard errors are right: see `shapley` and what it says about them. Ctrl-C
+    returns what the last look has found.
 
     Parameters
     ----------
@@ -120,19 +121,25 @@ def top_k(
             progress(memory.evaluations, most)
 
     found: Top | None = None
-    for look in looks:
-        estimate = shapley(
-            memory,
-            "exact" if exact and look == most else method,
-            look,
-            seed=number,
-            batch_size=batch_size,
-            progress=report,
-        )
-        estimate = replace(estimate, evaluations=memory.evaluations)
-        found = _top(estimate, k, confidence, len(looks))
-        if found.settled:
-            break
+    try:
+        for look in looks:
+            estimate = shapley(
+                memory,
+                "exact" if exact and look == most else method,
+                look,
+                seed=number,
+                batch_size=batch_size,
+                progress=report,
+                interruptible=False,
+            )
+            estimate = replace(estimate, evaluations=memory.evaluations)
+            found = _top(estimate, k, confidence, len(looks))
+            if found.settled:
+                break
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        return replace(found, estimate=replace(found.estimate, stopped="interrupted"))
     assert found is not None
     return found
 
