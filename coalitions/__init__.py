@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
+    from coalitions.results.comparison import RankCorrelation
+    from coalitions.results.many import Estimates
+    from coalitions.results.network import interaction_network
+    from coalitions.results.top import Top, top_k
     from coalitions.sampling.estimator import (
         ESTIMATORS,
         INTERACTION_ESTIMATORS,
@@ -155,6 +159,10 @@ _HOME = {
     "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
     "coalitions.structures.partitions": ("all_partitions", "bell_number", "partition_labels"),
     "coalitions.registry": ("Registry",),
+    "coalitions.results.comparison": ("RankCorrelation",),
+    "coalitions.results.many": ("Estimates",),
+    "coalitions.results.network": ("interaction_network",),
+    "coalitions.results.top": ("Top", "top_k"),
     "coalitions.values.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
     "coalitions.values.shapley": ("shapley",),
     "coalitions.structures.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
@@ -194,6 +202,7 @@ __all__ = [
     "CoreMembership",
     "Deviation",
     "Estimate",
+    "Estimates",
     "Estimator",
     "FunctionGame",
     "Game",
@@ -212,10 +221,12 @@ __all__ = [
     "Nucleolus",
     "PairEstimate",
     "PairEstimator",
+    "RankCorrelation",
     "Registry",
     "SemivalueEstimator",
     "SynergyGraph",
     "TableGame",
+    "Top",
     "UnanimityGame",
     "UnknownNameError",
     "VotingGame",
@@ -243,6 +254,7 @@ __all__ = [
     "flow_game",
     "interaction",
     "interaction_indices",
+    "interaction_network",
     "interactions",
     "join",
     "knn_game",
@@ -270,6 +282,7 @@ __all__ = [
     "time_left",
     "to_shap",
     "to_shapiq",
+    "top_k",
     "value_table",
     "verify_nucleolus",
 ]

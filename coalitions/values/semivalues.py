@@ -62,7 +62,7 @@ def banzhaf(
     seed
         Source of all randomness.
     **sampling
-        `batch_size` and `progress`, as for `shapley`.
+        `batch_size`, `progress`, `resume` and `interruptible`, as for `shapley`.
 
     Examples
     --------
