@@ -14,7 +14,7 @@ from cli.federation import _run_options as flags
 from cli.federation._comparison_formats import ENDINGS, FORMATS, print_table
 from cli.federation._comparison_progress import ComparisonLine
 from cli.federation._round_progress import RoundProgress
-from cli.terminal.completion import completion
+from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
 from coalitions.errors import InvalidInputError, did_you_mean
 
@@ -86,6 +86,9 @@ def compare_command(
     loudness(quiet, verbose)
     numbers = _seeds(seeds)
     target = _Target.of(format_, output, json_output)
+    if algorithms != "all" and config is None:  # a file may name plug-ins
+        for name in _names(algorithms):
+            check_names({"algorithms": name}, plugin)
     from dataclasses import fields
 
     from learners.algorithm import ALGORITHMS

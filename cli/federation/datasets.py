@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.terminal.completion import completion
+from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Seed, print_json, stdout
 from coalitions.errors import InvalidInputError
 
@@ -54,6 +54,7 @@ def datasets_command(
             raise InvalidInputError("--plot draws one data set's split: name the data set first")
         document = _listed(data_dir)
     else:
+        check_names({"datasets": name}, plugin)
         document = _dealt(name, data_dir, clients, partition, train_size, poison, plot, seed)
     if json_output:
         print_json(document)
