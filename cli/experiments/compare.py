@@ -15,7 +15,7 @@ from cli.experiments._figure import check_figure, save_figure
 from cli.experiments._formats import ENDINGS, FORMATS, print_table
 from cli.experiments._progress import CellsLine
 from cli.terminal import run_options as flags
-from cli.terminal.completion import completion
+from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
 from coalitions.errors import InvalidInputError, did_you_mean
 
@@ -122,6 +122,9 @@ def compare_command(
     numbers = _seeds(seeds)
     target = _Target.of(format_, output, json_output)
     check_figure(figure, bool(sweep))
+    if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
+        for name in algorithms.split(","):
+            check_names({"algorithms": name.strip()}, plugin)
     from coalitions.plugins import import_plugins
     from learners.runs.comparison import planned_runs
 
