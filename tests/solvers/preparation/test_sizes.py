@@ -37,6 +37,26 @@ def test_every_figure_follows_from_what_was_said() -> None:
     assert (sizes.min_size, sizes.max_size, sizes.fewest, sizes.most) == (2, 5, 1, 2)
 
 
+class Unsearched(tuple[str, ...]):
+    """Names that nobody goes through once for each player."""
+
+    def index(self, *_: object) -> int:
+        raise AssertionError("that takes as many steps as players, for each of them")
+
+    __contains__ = index  # type: ignore[assignment]
+
+
+def test_many_players_are_found_by_name_without_a_search_for_each() -> None:
+    names = Unsearched(NAMES)
+    loads = {name: load for load, name in enumerate(NAMES)}
+    sizes = checked_sizes(contract(GRAPH), names, weights=loads, max_weight=9)
+    assert sizes is not None
+    assert sizes.loads.tolist() == [0, 1, 2, 3, 4]
+    sizes = checked_sizes(contract(GRAPH), names, at_least_one_of=[["bob", "eve"]])
+    assert sizes is not None
+    assert sizes.roles == ((1, 4),)
+
+
 def test_loads_are_added_as_they_are_written() -> None:
     sizes = sizes_of(weights=[0.1, 0.1, 0.1, 0.2, 0.3], max_weight=0.3)
     assert sizes.loads.tolist() == [1, 1, 1, 2, 3]
@@ -87,6 +107,7 @@ def test_who_must_be_together_counts_as_one_node() -> None:
         ({"at_least_one_of": [[]]}, "an empty set"),
         ({"at_least_one_of": [["zoe"]]}, "at_least_one_of names 'zoe'"),
         ({"at_least_one_of": [[9]]}, "at_least_one_of names player 9"),
+        ({"at_least_one_of": [[True]]}, "at_least_one_of names True, who is not a player"),
     ],
 )
 def test_what_makes_no_sense_is_said(demands: dict[str, Any], sentence: str) -> None:
