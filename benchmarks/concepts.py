@@ -120,7 +120,7 @@ class Unknown:
 def sampling() -> None:
     """Compare the ways to sample, by their root mean squared error over players or pairs."""
     print(
-        "\nSampling: root mean squared error over 30 seeds (5 of shapiq and portfolio), 14 players\n"
+        "\nSampling: root mean squared error over 30 seeds (5 of shapiq, portfolio), 14 players\n"
     )
     n = 14
     bits = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
