@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from coalitions import (
+    Estimates,
     InvalidInputError,
     feature_game,
     feature_games,
@@ -186,6 +187,26 @@ def test_shap_takes_the_result(rng, background):
     explanation = to_shap(results, games)
     assert isinstance(explanation, shap.Explanation)
     assert explanation.shape == (2, 4)
+    np.testing.assert_array_equal(to_shap(Estimates(results), games).values, explanation.values)
+
+
+@pytest.mark.filterwarnings("ignore")  # shap's own
+def test_the_plots_of_shap_draw_it(rng, background, monkeypatch):
+    shap = pytest.importorskip("shap", reason="shap is not installed: pip install shap")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    import matplotlib.pyplot as plt
+
+    games = feature_games(bent, rng.normal(size=(8, 4)), background, names="abcd")
+    results = [shapley(game) for game in games]
+    plt.switch_backend("Agg")
+    try:
+        shap.plots.waterfall(to_shap(results[0], games[0]), show=False)
+        assert any("a" in label.get_text() for label in plt.gca().get_yticklabels())
+        plt.close("all")
+        shap.plots.beeswarm(to_shap(results, games), show=False)
+        assert plt.gca().collections
+    finally:
+        plt.close("all")
 
 
 def test_what_shap_is_given(rng, background, monkeypatch):
