@@ -12,9 +12,11 @@ import pytest
 
 from coalitions import (
     Estimates,
+    FunctionGame,
     InvalidInputError,
     feature_game,
     feature_games,
+    interactions,
     shapley,
     to_shap,
     to_shapiq,
@@ -178,6 +180,29 @@ def test_shapiq_takes_the_result(rng, background):
     assert [theirs[(k,)] for k in range(4)] == pytest.approx(result.values.tolist())
     assert theirs.baseline_value == pytest.approx(game([0] * 4)[0])
     assert (theirs.index, theirs.max_order, theirs.estimated) == ("SV", 1, False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("index", ["SII", "k-SII", "STII", "FSII", "FBII", "Moebius"])
+def test_shapiq_takes_interactions_of_any_order_and_draws_them(index, rng, background):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shapiq = pytest.importorskip("shapiq")
+    import matplotlib.pyplot as plt
+
+    game = feature_game(bent, rng.normal(size=4), background)
+    found = interactions(game, index, order=2)
+    theirs = to_shapiq(found, game)
+    assert (theirs.index, theirs.max_order, theirs.n_players) == (index, 2, 4)
+    for players, value in found.values_of_order(2).items():
+        assert theirs[players] == pytest.approx(value)
+    plt.switch_backend("Agg")
+    try:
+        shapiq.network_plot(interaction_values=theirs, show=False)
+    finally:
+        plt.close("all")
+    with pytest.raises(InvalidInputError, match="about 4 players"):
+        to_shapiq(found, FunctionGame(lambda rows: rows.sum(axis=1), 3))
 
 
 def test_shap_takes_the_result(rng, background):
