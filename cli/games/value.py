@@ -161,6 +161,9 @@ def value_command(
         print_json(document)
     else:
         _print(document)
+    if document.get("stopped") == "interrupted":
+        typer.echo("interrupted: these are the estimates so far", err=True)
+        raise typer.Exit(130)
 
 
 def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
@@ -177,6 +180,7 @@ def _estimate(game: FileGame | NamedGame, estimate: Estimate) -> Document:
         "stderr": _named(game, estimate.stderr),
         "evaluations": estimate.evaluations,
         "method": estimate.method,
+        **({"stopped": estimate.stopped} if estimate.stopped else {}),
     }
 
 
