@@ -190,7 +190,7 @@ def test_options_to_complete_are_those_there_are(algorithm):
     ("line", "found"),
     [
         ("coalitions run --algorithm fedpr", ["fedprox", "fedproto"]),
-        ("coalitions run --dataset digits-", ["digits-domains"]),
+        ("coalitions run --dataset digits-", ["digits-domains", "digits-tabular"]),
         ("coalitions run --model lenet-5", ["lenet-5"]),
         ("coalitions solve --solver cp", ["cp-sat"]),
         ("coalitions shapley --method svar", ["svarm"]),
