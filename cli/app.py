@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
+import cli.experiments
 import cli.federation
 import cli.games
 from cli.terminal.text import visible
@@ -62,7 +63,7 @@ def _add_commands(typed: str | None) -> None:
     """
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (cli.games, cli.federation)
+        for room in (cli.games, cli.federation, cli.experiments)
         for module in pkgutil.iter_modules(room.__path__)
         if not module.name.startswith("_")
     }

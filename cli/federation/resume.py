@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.federation._round_progress import RoundProgress
 from cli.federation.run import show
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness
+from cli.terminal.round_progress import RoundProgress
 
 
 def resume_command(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.federation import _run_options as flags
-from cli.federation._round_progress import RoundProgress
+from cli.terminal import run_options as flags
+from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
+from cli.terminal.round_progress import RoundProgress
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast
@@ -54,6 +55,8 @@ def run_command(
 
     loudness(quiet, verbose)
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
+    names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
+    check_names(names | {"models": settings.model}, settings.plugins)
     if dry_run:
         from learners.runs.folder import RunFolder
         from learners.runs.forecast import forecast

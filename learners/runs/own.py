@@ -115,8 +115,8 @@ class Own:
 
 
 def _check_free(config: RunConfig) -> None:
-    for key in ("train_size", "test_size", "data_dir"):
-        if getattr(config, key) is not None:
+    for key in ("train_size", "train_sizes", "test_size", "data_dir"):
+        if getattr(config, key):
             raise InvalidInputError(f"{key} has no effect on data of one's own")
     if config.partition not in ("auto", "natural"):
         raise InvalidInputError(

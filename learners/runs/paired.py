@@ -37,7 +37,7 @@ class Standing:
     mean, sd
         Of its scores over seeds; `sd` (that of a sample, n − 1) is None with one seed.
     rank
-        Mean over seeds of its place, 1 for the highest score; ties share the mean of their places.
+        Mean over seeds of its place, 1 for the best score; ties share the mean of their places.
     difference
         From the baseline, seed by seed.
     """
@@ -79,8 +79,10 @@ def paired_difference(
     return Difference(mean, mean - reach, mean + reach)
 
 
-def ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """Return each method's place in every seed: 1 is the highest, ties share the mean place.
+def ranks(
+    scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False
+) -> dict[str, list[float]]:
+    """Return each method's place in every seed: 1 is the best, ties share the mean place.
 
     Examples
     --------
@@ -89,19 +91,22 @@ def ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     """
     # Equal accuracies may differ in the last bit, when they were summed in another order.
     table = np.round(np.array(list(scores.values()), np.float64), 12)
+    table = -table if lower_is_better else table
     above = (table[None, :, :] > table[:, None, :]).sum(axis=1)
     level = (table[None, :, :] == table[:, None, :]).sum(axis=1)
     return dict(zip(scores, (above + (level + 1) / 2).tolist(), strict=True))
 
 
-def best_of(scores: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return who has the highest mean score: one name, or all that share it."""
+def best_of(scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False) -> list[str]:
+    """Return who has the best mean score: one name, or all that share it."""
     means = {name: round(_mean(values), 12) for name, values in scores.items()}
-    top = max(means.values())
+    top = min(means.values()) if lower_is_better else max(means.values())
     return [name for name, mean in means.items() if mean == top]
 
 
-def standings(scores: Mapping[str, Sequence[float]], baseline: str) -> dict[str, Standing]:
+def standings(
+    scores: Mapping[str, Sequence[float]], baseline: str, *, lower_is_better: bool = False
+) -> dict[str, Standing]:
     """Return how every method did, compared with the baseline.
 
     Parameters
@@ -110,8 +115,10 @@ def standings(scores: Mapping[str, Sequence[float]], baseline: str) -> dict[str,
         Scores by method, one per seed, in the same order of seeds for all.
     baseline
         The method that the others are compared with.
+    lower_is_better
+        Whether the lowest score is the best, as with an error; differences keep their sign.
     """
-    places = ranks(scores)
+    places = ranks(scores, lower_is_better=lower_is_better)
     return {
         name: Standing(
             _mean(values),

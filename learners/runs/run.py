@@ -26,7 +26,7 @@ from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
-from learners.runs.fitting import checked_layout, fitted_targets
+from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
 from learners.runs.own_data import has_own_data, own_data, with_own_data
@@ -209,12 +209,23 @@ def resume(
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
     on_round: OnRound | None = None,
+    workers: int | None = None,
 ) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
 
     A run that was killed at any moment ends with the same numbers as one that was not. A
-    finished run is returned as it is. What was given to `run` beside the configuration must be
-    given again.
+    finished run is returned as it is.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+    data, model, loss, metrics, target
+        What was given to `run` beside the configuration must be given again.
+    on_round
+        Called after each round.
+    workers
+        Worker processes, if not as many as the run began with; no number depends on them.
     """
     folder = RunFolder.open(Path(out))
     config = folder.config()
@@ -238,6 +249,8 @@ def resume(
             tuple(finished.get("client_names", ())),
             finished.get("task", "classification"),
         )
+    if workers is not None:
+        config = replace(config, workers=workers)
     prepared = prepare(config, Own(data, model, loss, tuple(metrics), target))
     with folder.alone():
         device = prepared.site.workspace.device
@@ -379,6 +392,8 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         [len(each.train) for each in data.clients],
         has_batch_norm=workspace.has_batch_norm,
     )
+    if privacy is not None and privacy.mode == "records":
+        check_single_gradients(workspace, data, model)
     site = Site(config, algorithm, workspace, data, privacy)
     about: dict[str, Any] = {"model": model}
     if data.pictures and targets.kind == "classification":

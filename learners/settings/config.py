@@ -218,25 +218,7 @@ class RunConfig:
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         """Return the configuration in a TOML file."""
-        try:
-            with path.open("rb") as file:
-                content = file.read(_LONGEST + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise InvalidInputError(f"cannot read {path}: {reason}") from None
-        import tomllib  # its patterns take longer to compile than `--help` has time for
-
-        text = decoded(content, str(path))
-        if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
-            # Python's parser takes minutes for a name of 64 kB that is all dots.
-            raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
-        try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
-        except (RecursionError, ValueError) as error:  # too many digits in a number
-            reason = "its lists are too deep" if isinstance(error, RecursionError) else error
-            raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
+        values = read_toml(path)
         try:
             return cls.of(values)
         except InvalidInputError as error:
@@ -255,6 +237,29 @@ class RunConfig:
         lines += ["", "[options]"]
         lines += [f"{key} = {_toml(value)}" for key, value in options.items() if value is not None]
         return "\n".join(lines) + "\n"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file of settings holds, not checked yet."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LONGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInputError(f"cannot read {path}: {reason}") from None
+    import tomllib  # its patterns take longer to compile than `--help` has time for
+
+    text = decoded(content, str(path))
+    if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
+        # Python's parser takes minutes for a name of 64 kB that is all dots.
+        raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+    except (RecursionError, ValueError) as error:  # too many digits in a number
+        reason = "its lists are too deep" if isinstance(error, RecursionError) else error
+        raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
 
 
 def _toml(value: object) -> str:

@@ -31,8 +31,9 @@ def columns_of(document: Document) -> list[Column]:
     rows = document["algorithms"].values()
     baseline = document["algorithms"][document["baseline"]]
     several = len(document["algorithms"]) > 1
+    sign = -1 if document["lower_is_better"] else 1
     columns = [
-        Column("accuracy", "accuracy", _accuracy, lambda row: float(row["mean_test_accuracy"]))
+        Column("score", document["metric"], _score, lambda row: sign * float(row["mean"])),
     ]
     if several:
         columns += [
@@ -43,14 +44,15 @@ def columns_of(document: Document) -> list[Column]:
                 lambda row: "baseline" if row is baseline else _difference(row),
             ),
         ]
-    columns.append(
-        Column(
-            "worst",
-            "worst",
-            lambda row: f"{row['worst_client_accuracy']:.4f}",
-            lambda row: float(row["worst_client_accuracy"]),
+    if all(row["worst"] is not None for row in rows):
+        columns.append(
+            Column(
+                "worst",
+                "worst",
+                lambda row: f"{row['worst']:.4f}",
+                lambda row: sign * float(row["worst"]),
+            )
         )
-    )
     if any(row["private"] for row in rows):
         columns.append(Column("epsilon", "ε", _epsilon))
     columns += [
@@ -73,11 +75,11 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
     told = document["settings"]
     seeds = f"{n} seeds" if n > 1 else "1 seed"
     words = {
-        "accuracy": "accuracy: on the clients' own test data, mean"
+        "score": f"{document['metric']}: on the clients' own test data, mean"
         + (f" ± standard deviation over {seeds}." if n > 1 else " of 1 seed."),
         "rank": "rank: mean place over seeds." if n > 1 else "rank: its place.",
         "difference": _difference_legend(document),
-        "worst": "worst: accuracy of the worst client.",
+        "worst": f"worst: {document['metric']} of the worst client.",
         "epsilon": "ε: privacy spent by the worst client of the worst seed.",
         "seconds": "s: seconds of a run.",
         "up": "up, down: model parameters sent by, and to, all clients.",
@@ -85,8 +87,9 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
         "clients": f"clients +/=/-: better, equal, worse off than with {document['baseline']}.",
     }
     about = (
-        f"{told['dataset']}, {told['clients']} clients, {told['partition']}, {told['rounds']}"
-        f" rounds. Best: {', '.join(document['best'])}."
+        f"{_or_several(told['dataset'], 'several data sets')}, {_or_several(told['clients'])}"
+        f" clients, {_or_several(told['partition'], 'several partitions')},"
+        f" {_or_several(told['rounds'])} rounds. Best: {', '.join(document['best'])}."
     )
     return [about, " ".join(words[key] for key in keys if key in words)]
 
@@ -103,9 +106,13 @@ def _difference_legend(document: Document) -> str:
     )
 
 
-def _accuracy(row: Row) -> str:
+def _or_several(value: object, several: str = "several") -> str:
+    return several if value is None else str(value)
+
+
+def _score(row: Row) -> str:
     deviation = "" if row["sd"] is None else f" ± {row['sd']:.4f}"
-    return f"{row['mean_test_accuracy']:.4f}{deviation}"
+    return f"{row['mean']:.4f}{deviation}"
 
 
 def _difference(row: Row) -> str:
@@ -129,6 +136,8 @@ def _other_models(row: Row) -> str:
 
 def _clients(row: Row) -> str:
     counts = row["clients"]
+    if counts is None:  # rows with other numbers of clients
+        return ""
     return f"{counts['better']}/{counts['equal']}/{counts['worse']}"
 
 
@@ -231,11 +240,14 @@ def csv_text(document: Document) -> str:
     import csv
 
     writer = csv.writer(lines, lineterminator="\n")
+    rows = document["algorithms"]
+    own = list(dict.fromkeys(key for row in rows.values() for key in row["own"]))
     writer.writerow(
         [
             "algorithm", "seed", "mean_test_accuracy", "worst_client_accuracy", "rank",
             "difference", "up", "down", "epsilon", "seconds", "baseline", "mean", "sd", "mean_rank",
-            "mean_difference", "difference_low", "difference_high",
+            "mean_difference", "difference_low", "difference_high", "method", "metric", "score",
+            *(f"own_{key}" for key in own),
         ]
     )  # fmt: skip
     baseline = document["baseline"]
@@ -250,8 +262,9 @@ def csv_text(document: Document) -> str:
                     name, run["seed"], run["mean_test_accuracy"], run["worst_client_accuracy"],
                     run["rank"], run["difference"], run["communication"]["up"],
                     run["communication"]["down"], epsilon, run["seconds"], baseline,
-                    row["mean_test_accuracy"], row["sd"], row["rank"], gap["mean"], gap["low"],
-                    gap["high"],
+                    row["mean"], row["sd"], row["rank"], gap["mean"], gap["low"], gap["high"],
+                    row["algorithm"], document["metric"], run["score"],
+                    *(row["own"].get(key) for key in own),
                 ]
             )  # fmt: skip
     return lines.getvalue()

@@ -13,7 +13,7 @@ import typer
 
 from cli.terminal.completion import UNLISTED, complete_option, completion, registered
 from coalitions.errors import InvalidInputError, shown
-from learners.settings.config import RunConfig
+from learners.settings.config import RunConfig, read_toml
 from learners.settings.options import Option, options_of
 
 Set = Annotated[
@@ -98,6 +98,7 @@ def settings(
     flags: Mapping[str, Any],
     options: Sequence[str] | None,
     plugins: Sequence[str] | None,
+    also: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the settings of a run: those of the file, overruled by the flags that were given.
 
@@ -111,8 +112,10 @@ def settings(
         ``OPTION=VALUE`` of the algorithm.
     plugins
         Modules that were imported for the run.
+    also
+        Tables of the file that are no settings of a run, but go with them.
     """
-    values = {} if config_file is None else RunConfig.read(config_file).values()
+    values, tables = ({}, {}) if config_file is None else _read(config_file, also)
     given = dict(flags)
     if given.get("algorithm", values.get("algorithm")) != values.get("algorithm"):
         values.pop("options", None)  # the options in the file are those of another algorithm
@@ -128,14 +131,17 @@ def settings(
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", ()), *plugins])]
     own = dict(values.get("options", {}))
-    for option in options or ():
+    options = [] if options is None else options
+    for number, option in enumerate(options):
         name, equals, value = option.partition("=")
         if not equals or not name:
             raise InvalidInputError(
                 f"--set takes OPTION=VALUE, as in mu=0.1; it got {shown(option)}"
             )
+        if name in [given.partition("=")[0] for given in options[:number]]:
+            raise InvalidInputError(f"--set {name} is given twice; give it once")
         own[name] = value
-    return values | {"options": own}
+    return values | {"options": own} | tables
 
 
 def _whole_path(dataset: str) -> str:
@@ -147,3 +153,13 @@ def _whole_path(dataset: str) -> str:
     from learners.data.dataset import DATASETS  # with those of plug-ins
 
     return dataset if dataset in DATASETS else str(Path(dataset).resolve())
+
+
+def _read(path: Path, also: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings in a file, checked, and the tables that go with them."""
+    values = read_toml(path)
+    tables = {name: values.pop(name) for name in also if name in values}
+    try:
+        return RunConfig.of(values).values(), tables
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cli.terminal.output import stderr
@@ -52,33 +53,36 @@ class RoundProgress:
 
     def update(self, round: Round) -> None:
         """Show where the run is."""
+        self.show(round.number, round.metrics)
+
+    def show(self, number: int, metrics: Mapping[str, Any], about: str = "") -> None:
+        """Show what is known of a round; lines begin with `about`."""
         if self._verbose:
-            self._say(f"round {round.number}/{self._n_rounds}  {_details(round.metrics)}")
+            self._say(f"{about}round {number}/{self._n_rounds}  {_details(metrics)}")
         if not self._quiet:
-            self._name_left_out(round)
+            self._name_left_out(number, metrics, about)
         if self._bar is None:
             return
         if not self._bar.tasks:  # begun after the workers were forked: the bar has a thread
-            self._bar.add_task("", total=self._n_rounds)
+            # A resumed run has done the rounds before: the bar, and the time left, begin there.
+            self._bar.add_task("", total=self._n_rounds, completed=number - 1)
             self._bar.start()
-        self._bar.update(
-            self._bar.tasks[0].id, completed=round.number, description=_scores(round.metrics)
-        )
+        self._bar.update(self._bar.tasks[0].id, completed=number, description=_scores(metrics))
 
-    def _name_left_out(self, round: Round) -> None:
+    def _name_left_out(self, number: int, metrics: Mapping[str, Any], about: str) -> None:
         """Say who is left out: when it happens first, and when a client is not asked any more."""
         verbs = {"refused": "left out", "quarantined": "not asked any more"}
         for kind, words in verbs.items():
-            for client, why in round.metrics[kind].items():
+            for client, why in metrics[kind].items():
                 if (kind, client) not in self._named:
                     self._named.add((kind, client))
-                    self._say(f"round {round.number}: client {client} is {words}: {why}")
+                    self._say(f"{about}round {number}: client {client} is {words}: {why}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False)
 
 
-def _scores(metrics: dict[str, Any]) -> str:
+def _scores(metrics: Mapping[str, Any]) -> str:
     words = []
     if metrics.get("mean_test_accuracy") is not None:
         words.append(f"accuracy {metrics['mean_test_accuracy']:.4f}")
@@ -90,7 +94,7 @@ def _scores(metrics: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _details(metrics: dict[str, Any]) -> str:
+def _details(metrics: Mapping[str, Any]) -> str:
     """Return all that one line can say about a round."""
     words = [_scores(metrics)] if _scores(metrics) else []
     if metrics.get("per_client_test_accuracy") is not None:

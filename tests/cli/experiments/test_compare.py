@@ -17,10 +17,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.federation._comparison_formats import FORMATS, fitting
-from cli.federation._comparison_progress import spoken_time, time_left
+from cli.experiments._formats import FORMATS, fitting
+from cli.experiments._progress import spoken_time, time_left
 from learners import ALGORITHMS
 from learners.runs.comparison import planned_runs
+from learners.runs.variants import Variant
 from tests.cli.federation.test_run import SHORT, coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
 from tests.cli.typed import COMMAND, in_a_process
@@ -105,7 +106,8 @@ def finished(tmp_path_factory):
     """What TWO leaves in --out, made once for all tests."""
     out = tmp_path_factory.mktemp("comparison") / "kept"
     shared = {"rounds": 2, "clients": 3, "train_size": 30, "workers": 1}
-    for planned in planned_runs(shared, {"local": {}, "fedavg": {}}, [0, 1], out):
+    rows = [Variant("local", "local"), Variant("fedavg", "fedavg")]
+    for planned in planned_runs(shared, rows, [0, 1], out):
         assert planned.stage == "new"
         planned.result()
     return out
@@ -213,6 +215,10 @@ def document_of(n_methods=3, n_seeds=3, private=False):
     for number, name in enumerate(names):
         accuracy = 0.9 - number / 100
         rows[name] = {
+            "algorithm": name,
+            "own": {"mu": "0.5"} if number == 1 else {},
+            "mean": accuracy,
+            "worst": 0.5 + number / 100,
             "mean_test_accuracy": accuracy,
             "sd": 0.01 if n_seeds > 1 else None,
             "per_seed": [accuracy] * n_seeds,
@@ -233,6 +239,7 @@ def document_of(n_methods=3, n_seeds=3, private=False):
             "runs": [
                 {
                     "seed": seed,
+                    "score": accuracy,
                     "mean_test_accuracy": accuracy,
                     "worst_client_accuracy": 0.5,
                     "per_client_test_accuracy": [accuracy, None],
@@ -252,7 +259,10 @@ def document_of(n_methods=3, n_seeds=3, private=False):
         "baseline": names[0],
         "best": names[:1],
         "confidence": 0.95,
+        "metric": "accuracy",
+        "lower_is_better": False,
         "algorithms": rows,
+        "swept": [],
     }
 
 
@@ -317,7 +327,7 @@ def test_one_seed_says_that_there_is_no_interval():
 def test_columns_are_dropped_from_the_right_until_the_rest_fits(width):
     document = document_of()
     kept, dropped = fitting(document, width)
-    assert kept[0].key == "accuracy"
+    assert kept[0].key == "score"
     assert [column.key for column in kept + dropped][1:4] == ["rank", "difference", "worst"]
     assert bool(dropped) == (width < 110)
 
@@ -386,11 +396,11 @@ def test_quiet_says_nothing_but_the_result(kept, typed):  # noqa: F811
 
 
 def test_time_left_by_hand():
-    assert time_left({}, ["a", "b"], ("a", 0.0, 1.0)) is None
+    assert time_left({}, ["a", "b"], [("a", 0.0, 1.0)]) is None
     # Half of the first run took 5 s: 5 s for the rest, 10 s for each of two unknown runs.
-    assert time_left({}, ["b", "a"], ("a", 0.5, 5.0)) == pytest.approx(25)
+    assert time_left({}, ["b", "a"], [("a", 0.5, 5.0)]) == pytest.approx(25)
     # b is known to take 2 s, c is as slow as the mean of a and b.
-    assert time_left({"a": [10.0], "b": [2.0]}, ["b", "c"], ("a", 0.0, 0.0)) == pytest.approx(18)
+    assert time_left({"a": [10.0], "b": [2.0]}, ["b", "c"], [("a", 0.0, 0.0)]) == pytest.approx(18)
     assert spoken_time(42.4) == "42 s"
     assert spoken_time(600) == "10 min"
     assert spoken_time(7800) == "2 h 10 min"
