@@ -121,7 +121,7 @@ def federated_data(
     return FederatedData(
         name=dataset,
         clients=tuple(everyone[i] for i in range(clients)),
-        inputs={ONLY: Input(first.shape)},
+        inputs={ONLY: Input(first.shape, first.codes if isinstance(first, TableSet) else ())},
         targets=targets,
     )
 

@@ -105,14 +105,14 @@ class Table:
     Attributes
     ----------
     values
-        float32 [N, columns].
+        float32 [N, columns] or [N, steps, channels]; or codes, int64 [N, …].
     truth
         int64 [N] of classes, or float32 [N] of numbers.
     labels
         int64 [N]: by what the rows are dealt out. Classes, or ranges of the numbers.
     """
 
-    values: NDArray[np.float32]
+    values: NDArray[Any]
     truth: NDArray[Any]
     labels: NDArray[np.int64]
 
@@ -131,12 +131,15 @@ class TableSet:
     ----------
     n_classes
         How many labels the rows are dealt out by.
+    codes
+        How many values the codes have, see `Input`; empty if they are numbers.
     """
 
     train: Table
     test: Table
     targets: Targets
     n_classes: int
+    codes: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

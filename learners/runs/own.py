@@ -140,7 +140,9 @@ def _check_free(config: RunConfig) -> None:
 
 def _check_mark(key: str, there: Any, brought: Any) -> None:  # noqa: ANN401 (settings)
     """Refuse what is not the same as a marked configuration was made with."""
-    marked = any(MARK in each for each in ((there,) if isinstance(there, str) else there))
+    # A path may have the sign in it, too, but after a mark there is nothing but letters and digits.
+    texts = (there,) if isinstance(there, str) else there
+    marked = any(MARK in each and each.rpartition(MARK)[2].isalnum() for each in texts)
     if not marked or brought == there:
         return
     word = {"dataset": "data", "metric": "metrics"}.get(key, key)
