@@ -25,6 +25,7 @@ from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder, load_into
+from learners.runs.held_out import scored_on_held_out, share_with_held_out
 from learners.server.aggregation import aggregation
 from learners.server.engines.local import local_engine, n_workers, one_thread
 from learners.server.federation import Federation, Round
@@ -255,17 +256,19 @@ class Prepared:
 
 def data_of(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have."""
-    return federated_data(
+    held_out = config.evaluate_on == "validation"
+    data = federated_data(
         config.dataset,
         clients=config.clients,
         partition=config.partition,
         seed=config.seed,
         train_size=config.train_sizes or config.train_size,
         test_size=config.test_size,
-        validation_share=config.validation_share,
+        validation_share=share_with_held_out(config) if held_out else config.validation_share,
         poison=config.poison,
         data_dir=None if config.data_dir is None else Path(config.data_dir),
     )
+    return scored_on_held_out(data, config) if held_out else data
 
 
 def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
