@@ -119,7 +119,7 @@ def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     clients = [str(client) for client in range(most)]
     accuracies = []
     for run in runs:
-        last = run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []
+        last = (run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []) or []
         accuracies.append([*last, *[None] * (most - len(last))])
     about = ("per-client", "Test accuracy of each client")
     if len(runs) <= FEW and len(runs) == len(methods):
@@ -200,6 +200,7 @@ def _client_names(run: RunRecord) -> list[str]:
     names = [str(client) for client in range(run.n_clients)]
     if run.clients is None:
         return names
+    names = [name or number for name, number in zip(run.clients.names, names, strict=True)]
     notes = [
         " ".join(filter(None, (domain, "poisoned" if poisoned else "")))
         for domain, poisoned in zip(run.clients.domains, run.clients.poisoned, strict=True)

@@ -215,6 +215,7 @@ def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
         return [float(sum(line.get(key, 0) for line in run.history)) for run in runs]
 
     last = [run.evaluated[-1] for run in runs if run.evaluated]
+    last = [line for line in last if line["mean_test_accuracy"] is not None]
     accuracies = [float(line["mean_test_accuracy"]) for line in last]
     deviation = f" ± {np.std(accuracies, ddof=1):.4f}" if len(accuracies) > 1 else ""
     rounds = sorted({int(run.history[-1]["round"]) for run in runs})

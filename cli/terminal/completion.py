@@ -13,6 +13,7 @@ _PLACES = {
     "algorithms": ("ALGORITHMS", "learners.algorithms"),
     "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
     "datasets": ("DATASETS", "learners.data.sources"),
+    "experiments": ("EXPERIMENTS", "learners.reproduction.experiments"),
     "models": ("MODELS", "learners.models"),
     "solvers": ("SOLVERS", "solvers"),
     "estimators": ("ESTIMATORS", "coalitions.estimators"),

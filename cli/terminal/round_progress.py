@@ -84,8 +84,11 @@ class RoundProgress:
 
 def _scores(metrics: Mapping[str, Any]) -> str:
     words = []
-    if "mean_test_accuracy" in metrics:
+    if metrics.get("mean_test_accuracy") is not None:
         words.append(f"accuracy {metrics['mean_test_accuracy']:.4f}")
+    for name, told in metrics.get("metrics", {}).items():
+        if name != "accuracy" and told["mean"] is not None:
+            words.append(f"{name} {told['mean']:.4f}")
     if metrics["train_loss"] is not None:
         words.append(f"loss {metrics['train_loss']:.4f}")
     return "  ".join(words)
@@ -94,7 +97,7 @@ def _scores(metrics: Mapping[str, Any]) -> str:
 def _details(metrics: Mapping[str, Any]) -> str:
     """Return all that one line can say about a round."""
     words = [_scores(metrics)] if _scores(metrics) else []
-    if "per_client_test_accuracy" in metrics:
+    if metrics.get("per_client_test_accuracy") is not None:
         each = metrics["per_client_test_accuracy"]
         shown = " ".join("-" if score is None else f"{score:.3f}" for score in each)
         words.append(f"each {shown}")

@@ -69,6 +69,8 @@ def _flag(row: Option) -> inspect.Parameter:
         # Numbers stand in one list, 200,200,125; texts, which may have commas, in flags of their
         # own.
         kind = list[str] if typing.get_args(row.hint)[0] is str else str
+    if row.hint is bool:
+        kind = bool
     about = [] if row.range is None else [str(row.range)]
     if row.names in UNLISTED:
         about.append(", ".join(registered(row.names)))
@@ -117,8 +119,14 @@ def settings(
     given = dict(flags)
     if given.get("algorithm", values.get("algorithm")) != values.get("algorithm"):
         values.pop("options", None)  # the options in the file are those of another algorithm
-    if given.get("data_dir") is not None:
-        given["data_dir"] = str(Path(given["data_dir"]).resolve())
+    for key in ("data_dir", "schema"):  # a run's folder may be used from elsewhere
+        if given.get(key) is not None:
+            given[key] = str(Path(given[key]).resolve())
+    if given.get("metric"):
+        given["metric"] = [name.strip() for each in given["metric"] for name in each.split(",")]
+    if given.get("dataset") is not None and given["dataset"] not in registered("datasets"):
+        given["dataset"] = _whole_path(given["dataset"])
+        values.pop("data_sha256", None)  # that of the data which the file of settings named
     values |= given
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", ()), *plugins])]
@@ -134,6 +142,17 @@ def settings(
             raise InvalidInputError(f"--set {name} is given twice; give it once")
         own[name] = value
     return values | {"options": own} | tables
+
+
+def _whole_path(dataset: str) -> str:
+    """Return a data set's path from the root, so that it can be read from anywhere; or its name."""
+    from learners.data.doors.paths import is_path
+
+    if not is_path(dataset, ()):
+        return dataset
+    from learners.data.dataset import DATASETS  # with those of plug-ins
+
+    return dataset if dataset in DATASETS else str(Path(dataset).resolve())
 
 
 def _read(path: Path, also: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from torch import Tensor
@@ -128,12 +128,15 @@ class FederatedData:
         What each input is, by name.
     targets
         What the targets are.
+    told
+        A sentence that says what was done with a user's own data.
     """
 
     name: str
     clients: tuple[ClientData, ...]
     inputs: Mapping[str, Input]
     targets: Targets
+    told: str = ""
 
     @property
     def n_classes(self) -> int:
@@ -160,6 +163,27 @@ class FederatedData:
         """Whether clients have pictures and nothing else."""
         kinds = list(self.inputs.values())
         return len(kinds) == 1 and len(kinds[0].shape) == 3 and not kinds[0].codes
+
+    def as_task(self, kind: Kind | Literal["auto"]) -> FederatedData:
+        """Return the same with targets of another kind: classes can be taken for numbers."""
+        if kind in ("auto", self.targets.kind):
+            return self
+        if (self.targets.kind, kind) != ("classification", "regression"):
+            raise InvalidInputError(f"the task of {self.name} is {self.targets.kind}, not {kind}")
+
+        def numbers(split: Split) -> Split:
+            return Split(split.inputs, split.targets.float())
+
+        clients = tuple(
+            replace(
+                each,
+                train=numbers(each.train),
+                validation=numbers(each.validation),
+                test=numbers(each.test),
+            )
+            for each in self.clients
+        )
+        return replace(self, clients=clients, targets=Targets("regression", 1))
 
     def only_pictures(self, what: str) -> tuple[int, int, int]:
         """Return the pictures' shape, or say that something is for pictures only."""

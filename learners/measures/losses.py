@@ -58,7 +58,7 @@ USUAL: dict[Kind, str] = {
 class CrossEntropy(Criterion):
     """Cross-entropy of classes or of next tokens; a sample's is the mean over its tokens."""
 
-    kinds = ("classification", "next-token")
+    kinds: ClassVar[tuple[Kind, ...]] = ("classification", "next-token")
     name = "cross-entropy"
     weights: Tensor | None = None
 

@@ -69,9 +69,10 @@ class Predictions:
     @cached_property
     def chosen(self) -> NDArray[Any]:
         """Classes [M] of the highest output; labels [M, L] that are more likely than not."""
-        if self.kind == "multi-label":
-            return self.outputs > 0
-        return self.outputs.argmax(axis=1)
+        found: NDArray[Any] = (
+            self.outputs > 0 if self.kind == "multi-label" else self.outputs.argmax(axis=1)
+        )
+        return found
 
     def against_the_rest(self) -> list[tuple[NDArray[np.bool_], Floats]]:
         """Return truth and scores of each yes-or-no question that the data can decide.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,21 @@ from learners.algorithm import Algorithm, algorithm_of
 from learners.client.client import Site
 from learners.client.tasks import deploy
 from learners.data.clients import federated_data
-from learners.data.contents import FederatedData, Kind
+from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
+from learners.data.held_out import scored_on_held_out, share_with_held_out
 from learners.measures.goal import goal_of
-from learners.models import MODELS, build_model
+from learners.measures.losses import LossFunction
+from learners.measures.metrics import OwnMetric
+from learners.models import MODELS, build_model, network_for, suited_model
 from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
+from learners.runs.fitting import checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
-from learners.runs.held_out import scored_on_held_out, share_with_held_out
+from learners.runs.own import MARK, Clients, Factory, Own
+from learners.runs.own_data import has_own_data, own_data, with_own_data
 from learners.server.aggregation import aggregation
 from learners.server.engines.local import local_engine, n_workers, one_thread
 from learners.server.federation import Federation, Round
@@ -100,7 +105,7 @@ class Result:
     def model(self, client: int = 0) -> nn.Module:
         """Return the network a client ended with, ready to predict."""
         if self.out is not None:
-            return load_model(self.out, client)
+            return load_model(self.out, client, model=self._network)
         row = self._models[client] if 0 <= client < len(self._models) else None
         if self._network is None or row is None:
             raise InvalidInputError(
@@ -142,8 +147,14 @@ def run(
     config: Mapping[str, Any] | RunConfig,
     out: str | Path | None = None,
     *,
+    data: Clients | FederatedData | None = None,
+    model: Factory | None = None,
+    loss: str | LossFunction | None = None,
+    metrics: Sequence[str | OwnMetric] = (),
+    target: str | None = None,
     force: bool = False,
     on_round: OnRound | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of a federated run.
 
@@ -153,10 +164,26 @@ def run(
         Settings by name, see `RunConfig`; what is not given has its default.
     out
         Folder to write to, which must not exist; None keeps everything in memory.
+    data
+        Data of your own instead of a data set: what each client trains on and is tested on, in
+        order or by name. Both are ``(inputs, targets)`` of arrays or tensors, a torch `Dataset`, or
+        a table. Validation data are set aside from what it trains on.
+    model
+        A network of your own: a class or function that makes it without being given anything.
+        Several inputs are handed to it by their names.
+    loss
+        Name of a loss, or a function of outputs and targets.
+    metrics
+        What models are judged by: names, or functions of targets and outputs (numpy arrays) where
+        higher is better.
+    target
+        The column of targets, if data are tables.
     force
         Replace the run that is in `out`.
     on_round
         Called after each round.
+    tell
+        Called before the first one with a sentence on what was done with data of your own.
 
     Examples
     --------
@@ -164,7 +191,10 @@ def run(
     >>> len(result.per_client_test_accuracy)
     3
     """
-    prepared = prepare(RunConfig.of(config))
+    own = Own(data, model, loss, tuple(metrics), target)
+    prepared = prepare(RunConfig.of(config), own)
+    if tell is not None and prepared.told:
+        tell(prepared.told)
     if out is None:
         return _carry_out(prepared, None, None, on_round)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
@@ -172,7 +202,15 @@ def run(
 
 
 def resume(
-    out: str | Path, *, on_round: OnRound | None = None, workers: int | None = None
+    out: str | Path,
+    *,
+    data: Clients | FederatedData | None = None,
+    model: Factory | None = None,
+    loss: str | LossFunction | None = None,
+    metrics: Sequence[str | OwnMetric] = (),
+    target: str | None = None,
+    on_round: OnRound | None = None,
+    workers: int | None = None,
 ) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
 
@@ -183,6 +221,8 @@ def resume(
     ----------
     out
         The run's folder.
+    data, model, loss, metrics, target
+        What was given to `run` beside the configuration must be given again.
     on_round
         Called after each round.
     workers
@@ -210,7 +250,9 @@ def resume(
             tuple(finished.get("client_names", ())),
             finished.get("task", "classification"),
         )
-    prepared = prepare(config if workers is None else replace(config, workers=workers))
+    if workers is not None:
+        config = replace(config, workers=workers)
+    prepared = prepare(config, Own(data, model, loss, tuple(metrics), target))
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
@@ -226,20 +268,36 @@ def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
     return prepare(RunConfig.of(config)).config
 
 
-def load_model(out: str | Path, client: int = 0) -> nn.Module:
-    """Return the network that a client ended with, from a run's folder, ready to predict."""
+def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None) -> nn.Module:
+    """Return the network that a client ended with, from a run's folder, ready to predict.
+
+    `model` is what `run` was given, if the network is the user's own.
+    """
     folder = RunFolder.open(Path(out))
     config = folder.config()
     import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
-    channels, height, width = about["shape"]
-    network = build_model(
-        about["model"],
-        shape=(channels, height, width),
-        n_classes=about["n_classes"],
-        seed=config.seed,
-    )
-    return load_into(network, tensors)
+    if MARK in about["model"]:
+        if model is None:
+            raise InvalidInputError(
+                f"{out} was made with a network of its user's own; give it again, as model="
+            )
+        return load_into(Own(model=model).network(config.seed), tensors)
+    return load_into(_network_of(about, config.seed), tensors)
+
+
+def _network_of(about: Mapping[str, Any], seed: int) -> nn.Module:
+    """Return the network that a model's file tells of."""
+    if "inputs" not in about:
+        shape = tuple(about["shape"])
+        return build_model(about["model"], shape=shape, n_classes=about["n_classes"], seed=seed)
+    inputs = {
+        name: Input(tuple(each["shape"]), tuple(each["codes"]))
+        for name, each in about["inputs"].items()
+    }
+    told = about["targets"]
+    targets = Targets(told["kind"], told["n_outputs"], tuple(told["names"]))
+    return network_for(about["model"], inputs, targets, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -252,22 +310,28 @@ class Prepared:
     layout: Layout
     network: Callable[[], nn.Module]
     about: dict[str, Any]
+    client_names: tuple[str, ...]
+    told: str = ""
 
 
 def data_of(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have."""
     held_out = config.evaluate_on == "validation"
-    data = federated_data(
-        config.dataset,
-        clients=config.clients,
-        partition=config.partition,
-        seed=config.seed,
-        train_size=config.train_sizes or config.train_size,
-        test_size=config.test_size,
-        validation_share=share_with_held_out(config) if held_out else config.validation_share,
-        poison=config.poison,
-        data_dir=None if config.data_dir is None else Path(config.data_dir),
-    )
+    share = share_with_held_out(config) if held_out else config.validation_share
+    if has_own_data(config):
+        data = own_data(replace(config, validation_share=share))
+    else:
+        data = federated_data(
+            config.dataset,
+            clients=config.clients,
+            partition=config.partition,
+            seed=config.seed,
+            train_size=config.train_sizes or config.train_size,
+            test_size=config.test_size,
+            validation_share=share,
+            poison=config.poison,
+            data_dir=None if config.data_dir is None else Path(config.data_dir),
+        )
     return scored_on_held_out(data, config) if held_out else data
 
 
@@ -281,39 +345,53 @@ def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
             )
 
 
-def prepare(config: RunConfig) -> Prepared:
+def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
+    own = Own() if own is None else own
+    config, brought = own.marked(config)
     if config.engine != "local":
         raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
-    aggregation(config.aggregation).check(config.participants)  # said before any work is done
-    if config.model != "auto":
+    by_path = brought is None and has_own_data(config)
+    if not by_path:
+        aggregation(config.aggregation).check(config.participants)  # said before any work is done
+    if config.model != "auto" and own.model is None:
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
-    data = data_of(config)
-    if config.task not in ("auto", data.targets.kind):
+    if brought is not None and config.evaluate_on == "validation":
         raise InvalidInputError(
-            f"the task of {config.dataset} is {data.targets.kind}, not {config.task}"
+            "evaluate_on validation is for data sets by name or path; data that are brought are"
+            " tested on what is given as their test data"
         )
-    goal = goal_of(data.targets, config.loss, config.metric)
+    data = data_of(config) if brought is None else brought
+    data = data.as_task(config.task)
+    if by_path:
+        config = with_own_data(config, data)
+        aggregation(config.aggregation).check(config.participants)
     algorithm.check_data(data)
-    for name in algorithm.measures:
-        goal.metric(name)  # said before any work is done
-    model = suited_model(data.shape) if config.model == "auto" else config.model
+    loss, metrics = own.loss or config.loss, own.metrics or config.metric
+    goal_of(data.targets, loss, metrics)  # said before any work is done
+    model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
     )
     config = replace(config, model=model, partition=partition, options=algorithm.options())
 
     # Not `data` itself: the network would keep it alive beside what the site makes of it.
-    shape, n_classes = data.shape, data.n_classes
+    inputs, targets = data.inputs, data.targets
 
     def network() -> nn.Module:
-        return build_model(model, shape=shape, n_classes=n_classes, seed=config.seed)
+        if own.model is not None:
+            return own.network(config.seed)
+        return network_for(model, inputs, targets, seed=config.seed)
 
     module = network()
-    layout = Layout.of(module)
+    data = replace(data, targets=fitted_targets(module, data, model))
+    goal = goal_of(data.targets, loss, metrics)
+    for name in algorithm.measures:
+        goal.metric(name)
+    layout = checked_layout(module, data)
     algorithm.check(config, layout)
     if algorithm.validates:
         _check_validation_data(config, data)
@@ -325,8 +403,14 @@ def prepare(config: RunConfig) -> Prepared:
         has_batch_norm=workspace.has_batch_norm,
     )
     site = Site(config, algorithm, workspace, data, privacy)
-    about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
-    return Prepared(config, algorithm, site, layout, network, about)
+    about: dict[str, Any] = {"model": model}
+    if data.pictures and targets.kind == "classification":
+        about |= {"shape": list(data.shape), "n_classes": data.n_classes}
+    else:
+        about["inputs"] = {name: each.document() for name, each in inputs.items()}
+        about["targets"] = data.targets.document()
+    names = tuple(each.name for each in data.clients)
+    return Prepared(config, algorithm, site, layout, network, about, names, data.told)
 
 
 def _carry_out(
@@ -354,7 +438,9 @@ def _carry_out(
                     "engine": config.engine,
                     "workers": n_workers(site, config.workers),
                 }
-                folder.write_circumstances(federation.said_at_the_start(), place)
+                told = zip(federation.said_at_the_start(), prepared.client_names, strict=True)
+                clients = [dict(each) | {"name": name} for each, name in told]
+                folder.write_circumstances(clients, place)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)
@@ -424,11 +510,6 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
         rows.append(row)
         last = row if row is not None else last
     return tuple(rows)
-
-
-def suited_model(shape: tuple[int, int, int]) -> str:
-    """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
-    return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
 
 
 def _device(name: str) -> torch.device:

@@ -51,11 +51,22 @@ class RunConfig:
     participation
         Share of the clients that take part in each round.
     dataset
-        Data set; `coalitions datasets` lists them.
+        Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .parquet .npz); or a
+        folder with one folder for each client.
+    target
+        Column of a table that is predicted.
+    client_column
+        Column of a table with the client's name.
+    schema
+        File (.json .toml) with the columns, categories and classes that clients agreed on.
+    share_statistics
+        Whether numbers of a table are scaled by pooled sums and counts, which then leave clients.
+    data_sha256
+        Checksum of a table or folder: what is there must be what it was.
     data_dir
         Folder with data files.
     clients
-        Number of clients.
+        Number of clients; with data of your own, as many as there are.
     partition
         Who has what: iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:ALPHA,
         quantity:ALPHA or domains;
@@ -128,6 +139,11 @@ class RunConfig:
     rounds: int = _method(20, least=1, changes="rounds")
     participation: float = _method(1.0, above=0, most=1, changes="participants")
     dataset: str = _data("digits", names="datasets", changes="data")
+    target: str | None = _data(None, unset="none", changes="data")
+    client_column: str | None = _data(None, unset="none", changes="data")
+    schema: str | None = _data(None, unset="the union of the clients' names", changes="data")
+    share_statistics: bool = _data(False, changes="models")
+    data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
     data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")
     clients: int = _data(10, least=1, changes="data")
     partition: str = _data("auto", changes="data")

@@ -48,8 +48,12 @@ SETTINGS = {
     "train_sizes": ((20, 30, 20, 25), {}),
     "test_size": (9, {}),
     "validation_share": (0.5, {}),
+    "evaluate_on": ("validation", {}),
+    "task": ("regression", {}),
+    "metric": (("log-loss",), {}),
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
+    "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
@@ -75,6 +79,7 @@ FOLLOW = {"algorithm": {"options"}, "dataset": {"partition", "model"}}
 
 OPTIONS = {
     ("apfl", "alpha"): 0.9,
+    ("cffl", "gain"): "log-loss",
     ("cffl", "solver"): "greedy",
     ("cffl", "time_limit"): 1e-9,
     ("cffl", "overlap"): 2,
@@ -115,6 +120,7 @@ OPTIONS = {
     ("pfedsv", "alpha"): 0.1,
     ("pfedsv", "method"): "permutation",
     ("pfedsv", "permutations"): 1,
+    ("pfedsv", "utility"): "log-loss",
 }
 """Options that are numbers or names, and the value they are changed to; others try all choices."""
 
@@ -159,7 +165,7 @@ def of_result(key):
 
 def scores(folder):
     return [
-        {key: value for key, value in line.items() if "test_" in key}
+        {key: value for key, value in line.items() if "test_" in key or key == "metrics"}
         for line in lines(folder, "metrics.jsonl")
     ]
 

@@ -632,7 +632,7 @@ def test_record_mode_trains_only_what_it_is_told_to():
 
 def test_record_mode_refuses_losses_of_whole_batches():
     client = record_client()
-    with pytest.raises(InvalidInputError, match="single training images"):
+    with pytest.raises(InvalidInputError, match="single training samples"):
         fit(client, client.own_model, loss=lambda module, images, labels: module(images).mean())
 
 
