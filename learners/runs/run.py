@@ -19,6 +19,7 @@ from learners.data.clients import federated_data
 from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
 from learners.data.held_out import scored_on_held_out, share_with_held_out
+from learners.loggers.callback import Callback
 from learners.measures.goal import goal_of
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
@@ -154,6 +155,7 @@ def run(
     target: str | None = None,
     force: bool = False,
     on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of a federated run.
@@ -182,6 +184,8 @@ def run(
         Replace the run that is in `out`.
     on_round
         Called after each round.
+    callbacks
+        Told when the run begins, after each round and when it is finished, such as loggers.
     tell
         Called before the first one with a sentence on what was done with data of your own.
 
@@ -196,9 +200,9 @@ def run(
     if tell is not None and prepared.told:
         tell(prepared.told)
     if out is None:
-        return _carry_out(prepared, None, None, on_round)
+        return _carry_out(prepared, None, None, on_round, callbacks)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
-        return _carry_out(prepared, folder, None, on_round)
+        return _carry_out(prepared, folder, None, on_round, callbacks)
 
 
 def resume(
@@ -210,6 +214,7 @@ def resume(
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
     on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
     workers: int | None = None,
 ) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
@@ -225,6 +230,8 @@ def resume(
         What was given to `run` beside the configuration must be given again.
     on_round
         Called after each round.
+    callbacks
+        Told what is left of the run, as by `run`; of a finished one, nothing.
     workers
         Worker processes, if not as many as the run began with; no number depends on them.
     """
@@ -256,7 +263,7 @@ def resume(
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
-        return _carry_out(prepared, folder, checkpoint, on_round)
+        return _carry_out(prepared, folder, checkpoint, on_round, callbacks)
 
 
 def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
@@ -418,6 +425,7 @@ def _carry_out(
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
+    callbacks: Sequence[Callback],
 ) -> Result:
     config, site = prepared.config, prepared.site
     engine = local_engine(site, config.workers)
@@ -449,6 +457,8 @@ def _carry_out(
             history = folder.history() if folder else []
             if history:
                 federation.recall(history[-1])
+            for callback in callbacks:
+                callback.on_begin(config, folder.path if folder else None, history)
             for round in federation.rounds(state, after=done):
                 state = round.state
                 seconds += round.metrics["seconds"]
@@ -457,6 +467,8 @@ def _carry_out(
                     _write(folder, federation, round, seconds)
                 if on_round is not None:
                     on_round(round)
+                for callback in callbacks:
+                    callback.on_round(round)
             models = _deployed_models(federation, state or {})
     finally:
         engine.close()
@@ -478,6 +490,8 @@ def _carry_out(
         folder.write_models(models, prepared.layout, prepared.about)
         folder.write_result(result.document())
         folder.sweep()
+    for callback in callbacks:
+        callback.on_end(result)
     return result
 
 
