@@ -17,7 +17,7 @@ from cli.experiments._progress import CellsLine
 from cli.experiments._seeds import seeds_of
 from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
 from cli.terminal import run_options as flags
-from cli.terminal.completion import completion
+from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
 from coalitions.errors import InvalidInputError, did_you_mean
 
@@ -124,6 +124,9 @@ def compare_command(
     numbers = seeds_of(seeds)
     target = _Target.of(format_, output, json_output)
     check_figure(figure, bool(sweep))
+    if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
+        for name in algorithms.split(","):
+            check_names({"algorithms": name.strip()}, plugin)
     from coalitions.plugins import import_plugins
     from learners.runs.comparison import planned_runs
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.federation._own_data import check_plain, columns_table, own_document, own_table
-from cli.terminal.completion import completion
+from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Seed, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
@@ -97,6 +97,7 @@ def datasets_command(
         document = _listed(data_dir)
     else:
         clients = 10 if clients is None else clients
+        check_names({"datasets": name}, plugin)
         document = _dealt(name, data_dir, clients, partition, train_size, poison, plot, seed)
     if json_output:
         print_json(document)

@@ -11,6 +11,7 @@ import typer
 
 from cli.federation._stopped import told_when_stopped
 from cli.terminal import run_options as flags
+from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from cli.terminal.round_progress import RoundProgress
 
@@ -69,6 +70,8 @@ def run_command(
 
     loudness(quiet, verbose)
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
+    names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
+    check_names(names | {"models": settings.model}, settings.plugins)
     if dry_run:
         from learners.runs.folder import RunFolder
         from learners.runs.forecast import forecast

@@ -68,10 +68,13 @@ def shapley_command(
                 "evaluations": found.evaluations,
                 "method": found.method,
                 "reason": found.reason,
+                "stopped": found.stopped,
             }
         )
     else:
         _print(found, game.labels)
+    if found.stopped == "interrupted":
+        raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
 
 
 def _print(found: Estimate, labels: Sequence[str]) -> None:

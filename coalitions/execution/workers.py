@@ -20,7 +20,15 @@ from numpy.typing import ArrayLike
 
 from coalitions.checks import whole_number
 from coalitions.errors import InvalidInputError, NoSolutionError
-from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, evaluate, players_of
+from coalitions.game import (
+    BoolMatrix,
+    FloatVector,
+    Game,
+    as_coalitions,
+    evaluate,
+    labels_of,
+    players_of,
+)
 
 
 def parallel(
@@ -85,7 +93,7 @@ class ParallelGame:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the players: the game's own, or numbers."""
-        return tuple(getattr(self.game, "labels", map(str, range(self.n_players))))
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, one for each row, in order."""
@@ -131,6 +139,10 @@ class ParallelGame:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 return self._pool.submit(_evaluated, rows)
         return self._pool.submit(_evaluated, rows)
+
+    def around(self, game: Game) -> ParallelGame:
+        """Return another game with as many workers, who are started when they are needed."""
+        return ParallelGame(game, self.workers, self.chunk_size, self.threads)
 
     def close(self) -> None:
         """End the processes that were started here; a later call starts new ones."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
-from coalitions.game import Game, evaluate, players_of
+from coalitions.game import Game, evaluate, labels_of, players_of
 from coalitions.problems.features import FeatureGame
 from coalitions.sampling.estimator import Estimate
 
@@ -89,5 +89,5 @@ def _told(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a gam
         "base_values": float(evaluate(game, np.zeros((1, n), np.bool_))[0]),
         "data": data,
         "error_std": result.stderr,
-        "feature_names": list(getattr(game, "labels", map(str, range(n)))),
+        "feature_names": list(labels_of(game)),
     }

@@ -503,6 +503,7 @@ def _valued(
         _game(client, method, models),
         _estimator(method, len(models)),
         seed=client.stream("shapley").initial_seed() % 2**32,
+        interruptible=False,  # Ctrl-C ends the run
     )
     return estimate.values, int(estimate.evaluations)
 

@@ -168,6 +168,7 @@ def shapley(client: Client, message: Message) -> Message:
         method=message.get("method", "auto"),
         budget=message.get("budget"),
         seed=client.stream("shapley").initial_seed() % 2**32,
+        interruptible=False,  # Ctrl-C ends the run
     )
     return {"values": np.asarray(result.values), "evaluations": int(result.evaluations)}
 

@@ -38,7 +38,7 @@ def test_a_run_is_reported_without_torch(without_torch, tmp_path):
     assert (run / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("command", ["run", "algorithms"])
+@pytest.mark.parametrize("command", ["run", "compare"])
 def test_learning_says_what_to_install(without_torch, command, tmp_path):
     result = coalitions(command, env=without_torch, cwd=tmp_path)
     assert result.returncode == 2

@@ -13,10 +13,11 @@ import pytest
 
 from cli.terminal.completion import _PLACES, complete_option, registered
 from learners.settings.config import RunConfig
+from learners.settings.declared import declared_methods
 from learners.settings.options import options_of
 from tests.cli.federation.test_run import coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
-from tests.cli.typed import COMMAND
+from tests.cli.typed import COMMAND, in_a_process
 
 PAGE = Path(__file__).parents[3] / "docs" / "options.md"
 
@@ -29,7 +30,51 @@ def test_the_page_is_the_one_that_is_generated(typed):  # noqa: F811
     )
 
 
-def test_the_settings_of_a_run_need_no_torch(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("algorithms", ""),
+        ("algorithms --json", ""),
+        ("datasets", ""),
+        ("options", ""),
+        ("options pfedsv", ""),
+        ("options all --markdown", ""),
+        ("options pfedsw", "no algorithm named 'pfedsw'; did you mean 'pfedsv'? there are: apfl,"),
+        ("datasets digit", "no data set named 'digit'; did you mean 'digits'? there are: "),
+        ("run --algorithm fedprocks", "no algorithm named 'fedprocks'; did you mean 'fedprox'?"),
+        ("run --dataset digit", "no data set named 'digit'; did you mean 'digits'?"),
+        ("run --model nn", "no model named 'nn'; "),
+        ("compare --algorithms local,fedavgg", "no algorithm named 'fedavgg'; did you mean"),
+    ],
+)
+def test_lists_and_misspelt_names_do_not_wait_for_torch(line, said, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Heavy:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('torch', 'scipy', 'numba', 'sklearn'):\n"
+        "            sys.exit(f'{name} was imported')\n"
+        "sys.meta_path.insert(0, Heavy())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = in_a_process(*line.split(), env=environment, cwd=tmp_path)
+    assert result.returncode == (2 if said else 0), result.stderr
+    assert bool(result.stdout) is not bool(said)
+    assert said in result.stderr
+    assert "was imported" not in result.stderr
+
+
+def test_methods_are_declared_as_they_are_registered():
+    from learners.algorithm import ALGORITHMS
+
+    declared = declared_methods()
+    assert list(declared) == registered("algorithms")
+    for name, method in declared.items():
+        assert method.__doc__ == ALGORITHMS[name].__doc__
+        assert options_of(method) == options_of(ALGORITHMS[name])
+
+
+def test_the_settings_of_a_run(tmp_path):
     result = coalitions("options", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
     jsonschema.validate(document, {"$ref": "#/$defs/options", "$defs": SCHEMAS["$defs"]})
