@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from learners.data.contents import Targets
+from learners.data.kinds import Targets
 from learners.data.dataset import DATASETS, DataSet, Table, TableSet
 from learners.settings.seeding import generator
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.data.contents import classes
+from learners.data.kinds import classes
 from learners.data.dataset import DATASETS, DataSet, Table, TableSet
 from learners.settings.seeding import generator
 
