@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from learners.data.contents import FederatedData
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
+    from learners.data.own import federation_of
+    from learners.loggers.callback import Callback
     from learners.models import MODELS, Network, build_model
     from learners.runs.run import Result, load_model, resume, run
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
 
 _HOME = {
+    "learners.loggers.callback": ("Callback",),
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
     "learners.settings.config": ("RunConfig",),
     "learners.data.clients": ("federated_data",),
@@ -36,6 +39,7 @@ _HOME = {
     "learners.runs.run": ("Result", "load_model", "resume", "run"),
     "learners.server.federation": ("Federation",),
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
+    "learners.data.own": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.client.utility": ("ModelGame",),
 }
@@ -45,6 +49,7 @@ __all__ = [
     "DATASETS",
     "MODELS",
     "Algorithm",
+    "Callback",
     "DataSet",
     "FederatedData",
     "Federation",
@@ -58,6 +63,7 @@ __all__ = [
     "build_model",
     "detection",
     "federated_data",
+    "federation_of",
     "label_overlap",
     "load_model",
     "resume",

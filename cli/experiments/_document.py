@@ -37,13 +37,13 @@ def comparison_document(
     """
     from learners.runs.comparison import poisoned_clients
     from learners.runs.paired import CONFIDENCE, best_of, ranks, standings
-    from learners.runs.scores import LOWER_IS_BETTER, main_metric, score_of
+    from learners.runs.scores import main_metric, score_of
 
     documents = {name: [run.document() for run in runs] for name, runs in results.items()}
     metric = metric or main_metric(next(iter(documents.values()))[0])
     found = {name: [score_of(each, metric) for each in told] for name, told in documents.items()}
     scores = {name: [score.mean for score in each] for name, each in found.items()}
-    lower = metric in LOWER_IS_BETTER
+    lower = next(iter(found.values()))[0].lower_is_better
     best = best_of(scores, lower_is_better=lower)
     baseline = baseline or best[0]
     standing = standings(scores, baseline, lower_is_better=lower)
@@ -62,8 +62,8 @@ def comparison_document(
             "per_seed": scores[name],
             "rank": own.rank,
             "difference": asdict(own.difference),
-            "clients": _gains(found[name], found[baseline], liars, lower),
-            "worst": _mean([score.worst(metric) for score in found[name]]),
+            "clients": _gains(found[name], found[baseline], liars),
+            "worst": _mean([score.worst for score in found[name]]),
             **_means(runs, documents[name]),
             "runs": [
                 {
@@ -149,7 +149,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _gains(
-    ours: Sequence[Score], theirs: Sequence[Score], liars: Collection[int], lower: bool
+    ours: Sequence[Score], theirs: Sequence[Score], liars: Collection[int]
 ) -> dict[str, int] | None:
     """Count the honest clients of all seeds that are better, equally and worse off with ours.
 
@@ -161,7 +161,7 @@ def _gains(
             return None
         for client, (a, b) in enumerate(zip(one.per_client, other.per_client, strict=True)):
             if a is not None and b is not None and client not in liars:
-                gain = (b - a) if lower else (a - b)
+                gain = (b - a) if one.lower_is_better else (a - b)
                 counts["better" if gain > 0 else "equal" if gain == 0 else "worse"] += 1
     return counts
 

@@ -91,6 +91,8 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
         f" clients, {_or_several(told['partition'], 'several partitions')},"
         f" {_or_several(told['rounds'])} rounds. Best: {', '.join(document['best'])}."
     )
+    if document["not_tuned"]:
+        about += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
     return [about, " ".join(words[key] for key in keys if key in words)]
 
 

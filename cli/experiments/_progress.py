@@ -130,13 +130,15 @@ class CellsLine:
             running.lines.show(number, metrics, about)
         self._show(cell)
 
-    def end(self, cell: Cell, result: Result) -> None:
+    def end(self, cell: Cell, result: Result | None) -> None:
         """Say that a run is done, and how long all its rounds took."""
+        self._rounds_done += cell.config.rounds
+        del self._running[_key(cell)]
+        if result is None:
+            return
         if self._check is not None:
             self._check(result)
         self._seen.setdefault(cell.name, []).append(result.seconds)
-        self._rounds_done += cell.config.rounds
-        del self._running[_key(cell)]
 
     def _show(self, cell: Cell) -> None:
         if self._bar is None:

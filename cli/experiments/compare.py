@@ -14,6 +14,8 @@ from cli.experiments._document import comparison_document
 from cli.experiments._figure import check_figure, save_figure
 from cli.experiments._formats import ENDINGS, FORMATS, print_table
 from cli.experiments._progress import CellsLine
+from cli.experiments._seeds import seeds_of
+from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names, completion
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
@@ -119,7 +121,7 @@ def compare_command(
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
     loudness(quiet, verbose)
-    numbers = _seeds(seeds)
+    numbers = seeds_of(seeds)
     target = _Target.of(format_, output, json_output)
     check_figure(figure, bool(sweep))
     if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
@@ -128,15 +130,19 @@ def compare_command(
     from coalitions.plugins import import_plugins
     from learners.runs.comparison import planned_runs
 
-    shared = flags.settings(config, given, None, plugin, also=("variants",))
+    shared = flags.settings(config, given, None, plugin, also=("variants", "tuned", "tuning"))
     shared.pop("options")
     tables = shared.pop("variants", {})
+    tuned, tuning = shared.pop("tuned", {}), shared.pop("tuning", {})
     import_plugins(shared.get("plugins", ()))
-    rows = _rows(algorithms, tables, variant or (), option or (), sweep or ())
+    check_seeds(numbers, tuning)
+    rows = _rows(algorithms, tables, tuned, variant or (), option or (), sweep or ())
+    check_overruled(given, option or (), tuned)
     _check_name("--baseline", baseline, [row.name for row in rows])
     cells = planned_runs(shared, rows, numbers, out, force=force)
     results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
     document = comparison_document(rows, results, numbers, baseline, by)
+    document["not_tuned"] = not_tuned(rows, tuned)
     if figure is not None:
         save_figure(document, figure)
     target.write(document)
@@ -145,11 +151,20 @@ def compare_command(
 def _rows(
     algorithms: str | None,
     tables: object,
+    tuned: object,
     lines: Sequence[str],
     options: Sequence[str],
     sweeps: Sequence[str],
 ) -> list[Variant]:
-    """Return the rows: methods, then variants of the file, then those of the flags, swept."""
+    """Return the rows: methods (tuned if the file says how), variants of the file and flags, swept.
+
+    Parameters
+    ----------
+    algorithms, lines, options, sweeps
+        What --algorithms, --variant, --set and --sweep say.
+    tables, tuned
+        The tables of the file.
+    """
     from learners.algorithm import ALGORITHMS
     from learners.runs.variants import (
         checked_rows,
@@ -163,13 +178,18 @@ def _rows(
 
     named = [*tabled_variants(tables), *map(read_variant, lines)]
     cells = list(map(read_sweep, sweeps))
+    settings = tuned_settings(tuned)
+    if algorithms is None and settings:
+        algorithms = ",".join(settings)
     if algorithms is None:
         swept_rows = any(sweep.row for sweep in cells)
         algorithms = "" if named or swept_rows else _USUAL
     names = ALGORITHMS.names() if algorithms == "all" else _names(algorithms)
     if algorithms and not names:
         raise InvalidInputError("--algorithms names at least one method, as in local,fedavg")
-    rows = checked_rows([*(variant_of(name, name, {}) for name in names), *named])
+    rows = checked_rows(
+        [*(variant_of(name, name, settings.get(name, {})) for name in names), *named]
+    )
     for sweep in cells:  # a method that is only swept has a row, too
         if sweep.row in ALGORITHMS and sweep.row not in [row.name for row in rows]:
             rows.append(variant_of(sweep.row, sweep.row, {}))
@@ -276,21 +296,6 @@ def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _seeds(text: str) -> list[int]:
-    try:
-        seeds = [int(seed) for seed in text.split(",")]
-    except ValueError:
-        seeds = [-1]
-    if min(seeds) < 0:
-        raise InvalidInputError(f"--seeds takes whole numbers from 0, as in 0,1,2; it got {text!r}")
-    if len(set(seeds)) < len(seeds):
-        raise InvalidInputError(
-            f"--seeds {text}: a seed that comes twice gives the same run twice, which is no"
-            " repetition"
-        )
-    return seeds
 
 
 COMMANDS = {"compare": compare_command}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.federation._stopped import told_when_stopped
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
@@ -17,6 +18,19 @@ from cli.terminal.round_progress import RoundProgress
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast
     from learners.runs.run import Result
+
+Log = Annotated[
+    str | None,
+    typer.Option(
+        metavar="csv,tensorboard",
+        help="Also write every round to metrics.csv or tensorboard/ in the run's folder.",
+    ),
+]
+
+
+def names_of(log: str | None) -> list[str]:
+    """Return the names that --log has."""
+    return [name.strip() for name in (log or "").split(",") if name.strip()]
 
 
 @flags.takes_settings()
@@ -40,6 +54,7 @@ def run_command(
             " take; train nothing, write nothing.",
         ),
     ] = False,
+    log: Log = None,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -66,11 +81,21 @@ def run_command(
         show_forecast(forecast(settings), json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
+    from learners.loggers.named import loggers_of
     from learners.runs.run import run
 
-    with RoundProgress(settings, quiet=quiet, verbose=verbose) as progress:
+    loggers = loggers_of(names_of(log))
+    with (
+        told_when_stopped(folder, settings.rounds, quiet=quiet),
+        RoundProgress(settings, quiet=quiet, verbose=verbose) as progress,
+    ):
         result = run(
-            settings, folder, force=force, on_round=progress.update, tell=None if quiet else _tell
+            settings,
+            folder,
+            force=force,
+            on_round=progress.update,
+            callbacks=loggers,
+            tell=None if quiet else _tell,
         )
     show(result, json_output)
 

@@ -38,8 +38,16 @@ DIVERGING = (
 """PuOr: orange below zero, purple above, for any colour vision."""
 
 
-def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
-    """Return the HTML document of a report."""
+def page(methods: Sequence[Method], sections: Sequence[Section], refresh: float = 0) -> str:
+    """Return the HTML document of a report.
+
+    Parameters
+    ----------
+    methods, sections
+        What it shows.
+    refresh
+        Seconds after which a browser loads it again; 0 is never.
+    """
     runs = [run for method in methods for run in method.runs]
     title = _title(methods)
     charts = [chart for section in sections for chart in section.charts]
@@ -60,13 +68,20 @@ def page(methods: Sequence[Method], sections: Sequence[Section]) -> str:
         *_settings(methods),
         "</section>",
     ]
-    return html_document(
+    if refresh:
+        done = max(len(run.history) for run in runs)
+        body.insert(1, f'<p class="sub">Going on: round {done}. This page loads itself again.</p>')
+    document = html_document(
         title,
         body,
         data={"report-data": payload},
         scripts=[plotly_script(), _text("page.js")],
         style=_text("page.css"),
     )
+    if not refresh:
+        return document
+    again = f'<meta http-equiv="refresh" content="{max(1, round(refresh))}">'
+    return document.replace('<meta name="viewport"', f'{again}<meta name="viewport"', 1)
 
 
 OPENED = 3

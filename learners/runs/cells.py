@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from coalitions.errors import CoalitionError, InvalidInputError
+from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
 from learners.runs.run import OnRound, Result, resume, run
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
@@ -68,8 +68,8 @@ class CellWatch(Protocol):
     def round(self, cell: Cell, number: int, metrics: Mapping[str, Any]) -> None:
         """Take note that a round of a cell is done."""
 
-    def end(self, cell: Cell, result: Result) -> None:
-        """Take note that a cell is finished."""
+    def end(self, cell: Cell, result: Result | None) -> None:
+        """Take note that a cell is finished; None if nothing can come of it."""
 
 
 class _Nobody:
@@ -81,7 +81,7 @@ class _Nobody:
     def round(self, cell: Cell, number: int, metrics: Mapping[str, Any]) -> None:
         pass
 
-    def end(self, cell: Cell, result: Result) -> None:
+    def end(self, cell: Cell, result: Result | None) -> None:
         pass
 
 
@@ -126,30 +126,66 @@ def run_cells(
     >>> [result.config.algorithm for result in run_cells(cells)]
     ['local']
     """
+    outcomes = tried_cells(cells, jobs=jobs, watch=watch, tolerant=False)
+    return [each for each in outcomes if isinstance(each, Result)]
+
+
+def tried_cells(
+    cells: Sequence[Cell],
+    *,
+    jobs: int = 1,
+    watch: CellWatch | None = None,
+    tolerant: bool = True,
+) -> list[Result | NoSolutionError]:
+    """Return the results of cells, and for those of which nothing came, why.
+
+    Nothing comes of a run whose models do not stay finite, say at too high a learning rate. Any
+    other error ends all cells, as it does in `run_cells`.
+
+    Parameters
+    ----------
+    cells, jobs, watch
+        See `run_cells`.
+    tolerant
+        Whether to go on after such a run.
+    """
     watch = watch or _Nobody()
     if jobs < 0:
         raise InvalidInputError(f"jobs must be 0 or more, not {jobs}")
-    jobs = min(jobs or _cores(), len(cells))
-    return _in_turn(cells, watch) if jobs <= 1 else _at_a_time(cells, jobs, watch)
+    jobs = min(jobs or cores(), len(cells))
+    if jobs <= 1:
+        return _in_turn(cells, watch, tolerant)
+    return _at_a_time(cells, jobs, watch, tolerant)
 
 
-def _in_turn(cells: Sequence[Cell], watch: CellWatch) -> list[Result]:
-    results = []
+def _in_turn(
+    cells: Sequence[Cell], watch: CellWatch, tolerant: bool
+) -> list[Result | NoSolutionError]:
+    outcomes: list[Result | NoSolutionError] = []
     for cell in cells:
         watch.begin(cell)
-        told = _told(cell, watch)
-        results.append(cell.result(told))
-        watch.end(cell, results[-1])
-    return results
+        try:
+            result = cell.result(_told(cell, watch))
+        except NoSolutionError as error:
+            if not tolerant:
+                raise
+            outcomes.append(error)
+            watch.end(cell, None)
+        else:
+            outcomes.append(result)
+            watch.end(cell, result)
+    return outcomes
 
 
 def _told(cell: Cell, watch: CellWatch) -> OnRound:
     return lambda round: watch.round(cell, round.number, round.metrics)
 
 
-def _at_a_time(cells: Sequence[Cell], jobs: int, watch: CellWatch) -> list[Result]:
+def _at_a_time(
+    cells: Sequence[Cell], jobs: int, watch: CellWatch, tolerant: bool
+) -> list[Result | NoSolutionError]:
     """Run cells in processes of their own, each forked or spawned when there is room."""
-    results: dict[int, Result] = {}
+    outcomes: dict[int, Result | NoSolutionError] = {}
     running: dict[Connection, tuple[int, Any]] = {}
     lifeline, held = multiprocessing.Pipe(duplex=False)
     ahead = iter(enumerate(cells))
@@ -159,25 +195,26 @@ def _at_a_time(cells: Sequence[Cell], jobs: int, watch: CellWatch) -> list[Resul
                 number, cell = following
                 watch.begin(cell)
                 if cell.stage == "finished":
-                    results[number] = cell.result()
-                    watch.end(cell, results[number])
+                    outcomes[number] = done = cell.result()
+                    watch.end(cell, done)
                 else:
                     pipe, process = _started(cell, lifeline, held, list(running))
                     running[pipe] = (number, process)
             if not running:
-                return [results[number] for number in range(len(cells))]
+                return [outcomes[number] for number in range(len(cells))]
             for ready in wait(list(running)):
                 pipe = ready  # type: ignore[assignment]
                 number, process = running[pipe]
                 said = _heard(pipe, process, cells[number])
-                if isinstance(said, BaseException):
+                failed = isinstance(said, NoSolutionError) and tolerant
+                if isinstance(said, BaseException) and not failed:
                     raise said
-                if isinstance(said, Result):
-                    results[number] = said
+                if failed or isinstance(said, Result):
+                    outcomes[number] = said
                     del running[pipe]
                     process.join()
                     pipe.close()
-                    watch.end(cells[number], said)
+                    watch.end(cells[number], None if failed else said)
                 else:
                     watch.round(cells[number], *said)
     finally:
@@ -256,7 +293,8 @@ def _end_with_the_parent(lifeline: Connection) -> None:
     os._exit(1)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 

@@ -31,6 +31,19 @@ Factory: TypeAlias = Callable[[], nn.Module] | nn.Module
 
 MARK = "@"
 
+_FOR_OTHER_DATA = (
+    "train_size",
+    "train_sizes",
+    "test_size",
+    "data_dir",
+    "target",
+    "client_column",
+    "schema",
+    "share_statistics",
+    "data_sha256",
+)
+"""Settings of data sets by name, and of files."""
+
 
 @dataclass(frozen=True)
 class Own:
@@ -115,7 +128,7 @@ class Own:
 
 
 def _check_free(config: RunConfig) -> None:
-    for key in ("train_size", "train_sizes", "test_size", "data_dir"):
+    for key in _FOR_OTHER_DATA:
         if getattr(config, key):
             raise InvalidInputError(f"{key} has no effect on data of one's own")
     if config.partition not in ("auto", "natural"):

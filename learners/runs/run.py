@@ -18,6 +18,8 @@ from learners.client.tasks import deploy
 from learners.data.clients import federated_data
 from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
+from learners.data.held_out import scored_on_held_out, share_with_held_out
+from learners.loggers.callback import Callback
 from learners.measures.goal import goal_of
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
@@ -153,6 +155,7 @@ def run(
     target: str | None = None,
     force: bool = False,
     on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of a federated run.
@@ -181,6 +184,8 @@ def run(
         Replace the run that is in `out`.
     on_round
         Called after each round.
+    callbacks
+        Told when the run begins, after each round and when it is finished, such as loggers.
     tell
         Called before the first one with a sentence on what was done with data of your own.
 
@@ -195,9 +200,9 @@ def run(
     if tell is not None and prepared.told:
         tell(prepared.told)
     if out is None:
-        return _carry_out(prepared, None, None, on_round)
+        return _carry_out(prepared, None, None, on_round, callbacks)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
-        return _carry_out(prepared, folder, None, on_round)
+        return _carry_out(prepared, folder, None, on_round, callbacks)
 
 
 def resume(
@@ -209,6 +214,7 @@ def resume(
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
     on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
     workers: int | None = None,
 ) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
@@ -224,6 +230,8 @@ def resume(
         What was given to `run` beside the configuration must be given again.
     on_round
         Called after each round.
+    callbacks
+        Told what is left of the run, as by `run`; of a finished one, nothing.
     workers
         Worker processes, if not as many as the run began with; no number depends on them.
     """
@@ -255,7 +263,7 @@ def resume(
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
-        return _carry_out(prepared, folder, checkpoint, on_round)
+        return _carry_out(prepared, folder, checkpoint, on_round, callbacks)
 
 
 def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
@@ -315,19 +323,23 @@ class Prepared:
 
 def data_of(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have."""
+    held_out = config.evaluate_on == "validation"
+    share = share_with_held_out(config) if held_out else config.validation_share
     if has_own_data(config):
-        return own_data(config)
-    return federated_data(
-        config.dataset,
-        clients=config.clients,
-        partition=config.partition,
-        seed=config.seed,
-        train_size=config.train_sizes or config.train_size,
-        test_size=config.test_size,
-        validation_share=config.validation_share,
-        poison=config.poison,
-        data_dir=None if config.data_dir is None else Path(config.data_dir),
-    )
+        data = own_data(replace(config, validation_share=share))
+    else:
+        data = federated_data(
+            config.dataset,
+            clients=config.clients,
+            partition=config.partition,
+            seed=config.seed,
+            train_size=config.train_sizes or config.train_size,
+            test_size=config.test_size,
+            validation_share=share,
+            poison=config.poison,
+            data_dir=None if config.data_dir is None else Path(config.data_dir),
+        )
+    return scored_on_held_out(data, config) if held_out else data
 
 
 def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
@@ -354,6 +366,11 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
+    if brought is not None and config.evaluate_on == "validation":
+        raise InvalidInputError(
+            "evaluate_on validation is for data sets by name or path; data that are brought are"
+            " tested on what is given as their test data"
+        )
     data = data_of(config) if brought is None else brought
     data = data.as_task(config.task)
     if by_path:
@@ -410,6 +427,7 @@ def _carry_out(
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
+    callbacks: Sequence[Callback],
 ) -> Result:
     config, site = prepared.config, prepared.site
     engine = local_engine(site, config.workers)
@@ -441,6 +459,8 @@ def _carry_out(
             history = folder.history() if folder else []
             if history:
                 federation.recall(history[-1])
+            for callback in callbacks:
+                callback.on_begin(config, folder.path if folder else None, history)
             for round in federation.rounds(state, after=done):
                 state = round.state
                 seconds += round.metrics["seconds"]
@@ -449,6 +469,8 @@ def _carry_out(
                     _write(folder, federation, round, seconds)
                 if on_round is not None:
                     on_round(round)
+                for callback in callbacks:
+                    callback.on_round(round)
             models = _deployed_models(federation, state or {})
     finally:
         engine.close()
@@ -470,6 +492,8 @@ def _carry_out(
         folder.write_models(models, prepared.layout, prepared.about)
         folder.write_result(result.document())
         folder.sweep()
+    for callback in callbacks:
+        callback.on_end(result)
     return result
 
 

@@ -10,9 +10,6 @@ from coalitions.errors import InvalidInputError, did_you_mean
 
 ACCURACY = "accuracy"
 
-LOWER_IS_BETTER = frozenset({"loss", "log-loss", "rmse", "mae", "calibration-error"})
-"""Metrics that are errors."""
-
 _OLDEST = {
     ACCURACY: ("mean_test_accuracy", "per_client_test_accuracy"),
     "loss": ("mean_test_loss", "per_client_test_loss"),
@@ -26,23 +23,28 @@ class Score:
 
     mean: float
     per_client: tuple[float | None, ...]
+    lower_is_better: bool = False
 
-    def worst(self, metric: str) -> float | None:
-        """Return the figure of the client that is worst off; None if clients have none."""
+    @property
+    def worst(self) -> float | None:
+        """The figure of the client that is worst off; None if clients have none."""
         there = [each for each in self.per_client if each is not None]
-        return (max if metric in LOWER_IS_BETTER else min)(there, default=None)
+        return (max if self.lower_is_better else min)(there, default=None)
+
+    @property
+    def gain(self) -> float:
+        """The mean such that more is better."""
+        return -self.mean if self.lower_is_better else self.mean
 
 
 def main_metric(line: Mapping[str, Any]) -> str:
-    """Return what a run is judged by: accuracy, or the first metric of a task that has none.
+    """Return what a run is judged by: the first of its metrics, accuracy if it names none.
 
     Examples
     --------
     >>> main_metric({"mean_test_accuracy": None, "metrics": {"rmse": {"mean": 1.0}}})
     'rmse'
     """
-    if line.get("mean_test_accuracy") is not None:
-        return ACCURACY
     return next(iter(line.get("metrics") or {}), ACCURACY)
 
 
@@ -57,8 +59,10 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> Score:
     (0.9,)
     """
     told = line.get("metrics") or {}
+    lower = metric == "loss"
     if metric in told:
         mean, clients = told[metric]["mean"], told[metric]["per_client"]
+        lower = not told[metric].get("higher_is_better", True)
     elif metric in _OLDEST:
         mean, clients = (line.get(key) for key in _OLDEST[metric])
     else:
@@ -69,4 +73,4 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> Score:
             f"the runs have no metric {metric!r}; {did_you_mean(metric, there)}there are:"
             f" {', '.join(dict.fromkeys(there))}"
         )
-    return Score(float(mean), tuple(clients or ()))
+    return Score(float(mean), tuple(clients or ()), lower)

@@ -79,6 +79,9 @@ class RunConfig:
         Samples a client is tested on.
     validation_share
         Share of a client's training samples that is set aside for validation.
+    evaluate_on
+        What models are scored on: test data; or validation, a fifth of the training samples that
+        is held out for it, while test data stay unseen, as for choosing options.
     task
         What is learnt: one class of several, several labels, numbers, or the next token; auto is
         what the data are.
@@ -152,6 +155,7 @@ class RunConfig:
         None, least=1, unset="a quarter of train_size, or all", changes="scores"
     )
     validation_share: float = _data(0.2, least=0, below=1, changes="data")
+    evaluate_on: Literal["test", "validation"] = _data("test", changes="scores")
     task: Literal["auto", "classification", "multi-label", "regression", "next-token"] = _data(
         "auto", changes="scores"
     )
@@ -233,9 +237,11 @@ class RunConfig:
         """Return the configuration as TOML: every setting, then the algorithm's options."""
         values = self.values()
         options = values.pop("options")
-        lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
+        lines = [f"{key} = {toml_value(value)}" for key, value in values.items()]
         lines += ["", "[options]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in options.items() if value is not None]
+        lines += [
+            f"{key} = {toml_value(value)}" for key, value in options.items() if value is not None
+        ]
         return "\n".join(lines) + "\n"
 
 
@@ -262,11 +268,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """Return a plain value as TOML has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's, too
     if isinstance(value, float) and not math.isfinite(value):

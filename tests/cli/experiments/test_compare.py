@@ -263,6 +263,7 @@ def document_of(n_methods=3, n_seeds=3, private=False):
         "lower_is_better": False,
         "algorithms": rows,
         "swept": [],
+        "not_tuned": [],
     }
 
 

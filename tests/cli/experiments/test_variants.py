@@ -13,7 +13,8 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 
 from cli.experiments._figure import chart_of
 from tests.cli.experiments.test_compare import checked, figures
-from tests.cli.federation.test_run import COMMAND, SHORT, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
+from tests.cli.typed import COMMAND
 
 COS = ("--variant", "cos: cffl synergy=cos", "--variant", "ica: cffl lr=0.1")
 FILE = """

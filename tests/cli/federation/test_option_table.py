@@ -61,6 +61,7 @@ SETTINGS = {
     "train_sizes": ((20, 30, 20, 25), {}),
     "test_size": (9, {}),
     "validation_share": (0.5, {}),
+    "evaluate_on": ("validation", {}),
     "task": ("regression", {}),
     "metric": (("log-loss",), {}),
     "poison": (("noise:1",), {}),
