@@ -18,13 +18,13 @@ from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
+from learners.comparisons.cells import Cell, CellWatch, planned_cell, run_cells
 from learners.reproduction.claims import Claim
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
 from learners.reproduction.summary import write_summary
 from learners.reproduction.tables import agreements, comma_separated, latex, markdown
-from learners.runs.cells import Cell, CellWatch, planned_cell, run_cells
 from learners.runs.run import Result, completed
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def carry_out(
     plan
         The experiment; see `plan`.
     jobs
-        Runs at a time, see `learners.runs.cells.run_cells`.
+        Runs at a time, see `learners.comparisons.cells.run_cells`.
     watch
         Told of the runs as they go.
     command

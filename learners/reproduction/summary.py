@@ -26,8 +26,8 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
         "# What the papers claim, and what comes out here",
         "",
         f"{len(found)} tables and figures, {sum(verdicts.values())} claims: {counted}.",
-        "A claim holds if the 95 % interval of the paired difference over seeds lies above zero, and"
-        " does not if it lies below.",
+        "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
+        " and does not if it lies below.",
         "With one seed there is no interval, and nothing can be told.",
         "",
         "| experiment | scale, seeds | claim | paper | here | interval | verdict |",

@@ -16,11 +16,11 @@ from torch import nn
 
 from coalitions.errors import InvalidInputError
 from learners.data.contents import FederatedData
-from learners.data.doors.adapters import Samples, arrays_of
 from learners.data.own import Arrays, federation_of, fingerprint
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.models.network import seeded
+from learners.runs.adapters import Samples, arrays_of
 from learners.settings.config import RunConfig
 
 Clients: TypeAlias = Mapping[str, tuple[Samples, Samples]] | Sequence[tuple[Samples, Samples]]

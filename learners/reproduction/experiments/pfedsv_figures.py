@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from learners.comparisons.paired import Difference
 from learners.data.ground_truth import detection, label_overlap
 from learners.reproduction.claims import Claim, above, exact
 from learners.reproduction.experiment import (
@@ -24,7 +25,6 @@ from learners.reproduction.experiment import (
 )
 from learners.reproduction.experiments.pfedsv_tables import SMOKE
 from learners.reproduction.measured import Measured
-from learners.runs.paired import Difference
 from learners.runs.reading import RunRecord, read_run
 
 if TYPE_CHECKING:

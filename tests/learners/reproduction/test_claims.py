@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from learners.comparisons.paired import Difference
 from learners.reproduction.claims import Claim, above, best, exact
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed
 from learners.reproduction.tables import comma_separated, latex, markdown
-from learners.runs.paired import Difference
 
 FOUND = Measured(
     ("here", "there"),
