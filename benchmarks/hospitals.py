@@ -28,12 +28,12 @@ HOSPITALS, GROUPS, COLUMNS, TEST_ROWS = 12, 3, 20, 300
 GROUP = np.arange(HOSPITALS) // (HOSPITALS // GROUPS)
 
 METHODS = {
-    "local": ("local", {}, 0.3),
+    "local": ("local", {}, 0.5),
     "local, all rows": ("local", {}, 0.0),
-    "fedavg": ("fedavg", {}, 0.3),
+    "fedavg": ("fedavg", {}, 0.5),
     "fedavg, all rows": ("fedavg", {}, 0.0),
-    "cffl": ("cffl", {"synergy": "cos", "cos_on": "validation"}, 0.3),
-    "pfedsv": ("pfedsv", {"utility": "loss"}, 0.3),
+    "cffl": ("cffl", {"synergy": "cos", "cos_on": "validation"}, 0.5),
+    "pfedsv": ("pfedsv", {"utility": "loss"}, 0.5),
 }
 """Name in the table, algorithm, its options, and the share of rows for validation."""
 
@@ -121,9 +121,9 @@ def main(seeds, rows, rounds, methods):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", default="100,101,102,103,104")
+    parser.add_argument("--seeds", default="200,201,202,203,204")
     parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--methods", default=";".join(METHODS))
     given = parser.parse_args()
     seeds = [int(seed) for seed in given.seeds.split(",")]
