@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def own_document(config: RunConfig) -> dict[str, Any]:
     """Return what a run with these settings would give its clients, as plain values."""
+    from learners.data.doors.settings import federation_of_outcome, read_own
     from learners.data.tables.dealing import DealtTable
-    from learners.runs.own_data import federation_of_outcome, read_own
 
     outcome = read_own(config)
     data = federation_of_outcome(config, outcome)

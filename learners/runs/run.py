@@ -18,6 +18,7 @@ from learners.client.tasks import deploy
 from learners.data.clients import federated_data
 from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
+from learners.data.doors.settings import has_own_data, own_data, with_own_data
 from learners.data.held_out import scored_on_held_out, share_with_held_out
 from learners.loggers.callback import Callback
 from learners.measures.goal import goal_of
@@ -31,7 +32,6 @@ from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
-from learners.runs.own_data import has_own_data, own_data, with_own_data
 from learners.server.aggregation import aggregation
 from learners.server.engines.local import local_engine, n_workers, one_thread
 from learners.server.federation import Federation, Round
