@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.traffic_prediction import ModelSize, ideal_trace, predicted_traffic
 from learners.algorithms.pfedsv import PFedSV
 from learners.data.clients import federated_data
 from learners.data.ground_truth import label_overlap
 from learners.models import build_model
+from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traffic
 from learners.rows.parameters import Cut, Layout
 
 NETWORKS: dict[str, tuple[str, tuple[int, int, int], int, Cut, float]] = {

@@ -1,9 +1,9 @@
 """Choose options with the same budget for two methods, then compare them on other seeds."""
 
-from learners.runs.cells import run_cells
-from learners.runs.comparison import planned_runs
-from learners.runs.paired import standings
-from learners.runs.variants import variant_of
+from learners.comparisons.cells import run_cells
+from learners.comparisons.comparison import planned_runs
+from learners.comparisons.paired import standings
+from learners.comparisons.variants import variant_of
 from learners.tuning.search import Search, tune
 from learners.tuning.space import declared_space
 

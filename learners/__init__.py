@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from learners.data.contents import FederatedData
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
+    from learners.data.own import federation_of
     from learners.loggers.callback import Callback
     from learners.models import MODELS, Network, build_model
     from learners.runs.run import Result, load_model, resume, run
@@ -38,6 +39,7 @@ _HOME = {
     "learners.runs.run": ("Result", "load_model", "resume", "run"),
     "learners.server.federation": ("Federation",),
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
+    "learners.data.own": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.client.utility": ("ModelGame",),
 }
@@ -61,6 +63,7 @@ __all__ = [
     "build_model",
     "detection",
     "federated_data",
+    "federation_of",
     "label_overlap",
     "load_model",
     "resume",

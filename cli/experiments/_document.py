@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from learners.comparisons.scores import Score
+    from learners.comparisons.variants import Variant
     from learners.runs.run import Result
-    from learners.runs.scores import Score
-    from learners.runs.variants import Variant
 
 
 def comparison_document(
@@ -35,9 +35,9 @@ def comparison_document(
     metric
         What they are compared by; what the runs are judged by if None.
     """
-    from learners.runs.comparison import poisoned_clients
-    from learners.runs.paired import CONFIDENCE, best_of, ranks, standings
-    from learners.runs.scores import main_metric, score_of
+    from learners.comparisons.comparison import poisoned_clients
+    from learners.comparisons.paired import CONFIDENCE, best_of, ranks, standings
+    from learners.comparisons.scores import main_metric, score_of
 
     documents = {name: [run.document() for run in runs] for name, runs in results.items()}
     metric = metric or main_metric(next(iter(documents.values()))[0])

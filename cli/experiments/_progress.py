@@ -10,7 +10,7 @@ from cli.terminal.output import stderr
 from cli.terminal.round_progress import RoundProgress
 
 if TYPE_CHECKING:
-    from learners.runs.cells import Cell
+    from learners.comparisons.cells import Cell
     from learners.runs.run import Result
 
 

@@ -9,7 +9,7 @@ from coalitions.errors import InvalidInputError
 from learners.settings.config import RunConfig, toml_value
 
 if TYPE_CHECKING:
-    from learners.runs.variants import Variant
+    from learners.comparisons.variants import Variant
     from learners.tuning.search import Found, Search
 
 _NOT_SHARED = ("algorithm", "seed", "options", "evaluate_on", "evaluate_every", "workers")

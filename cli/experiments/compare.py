@@ -22,9 +22,9 @@ from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, 
 from coalitions.errors import InvalidInputError, did_you_mean
 
 if TYPE_CHECKING:
-    from learners.runs.cells import Cell
+    from learners.comparisons.cells import Cell
+    from learners.comparisons.variants import Variant
     from learners.runs.run import Result
-    from learners.runs.variants import Variant
 
 _USUAL = "local,fedavg"
 
@@ -128,7 +128,7 @@ def compare_command(
         for name in algorithms.split(","):
             check_names({"algorithms": name.strip()}, plugin)
     from coalitions.plugins import import_plugins
-    from learners.runs.comparison import planned_runs
+    from learners.comparisons.comparison import planned_runs
 
     shared = flags.settings(config, given, None, plugin, also=("variants", "tuned", "tuning"))
     shared.pop("options")
@@ -166,7 +166,7 @@ def _rows(
         The tables of the file.
     """
     from learners.algorithm import ALGORITHMS
-    from learners.runs.variants import (
+    from learners.comparisons.variants import (
         checked_rows,
         read_sweep,
         read_variant,
@@ -206,8 +206,8 @@ def _results(
     verbose: bool,
 ) -> dict[str, list[Result]]:
     """Return each row's results, one per seed, with a line on how far things are."""
-    from learners.runs.cells import run_cells
-    from learners.runs.scores import score_of
+    from learners.comparisons.cells import run_cells
+    from learners.comparisons.scores import score_of
 
     messages = stderr()
 

@@ -27,7 +27,7 @@ from cli.terminal.output import (
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from learners.runs.cells import Cell
+    from learners.comparisons.cells import Cell
     from learners.tuning.search import Found, Search, Strategy
 
 
@@ -194,7 +194,7 @@ class _Progress:
 
     def carry(self, cells: Sequence[Cell]) -> Sequence[Any]:
         """Carry out the cells of a rung."""
-        from learners.runs.cells import tried_cells
+        from learners.comparisons.cells import tried_cells
 
         with CellsLine(cells, self._jobs, shown=not self._quiet, verbose=self._verbose) as line:
             return tried_cells(cells, jobs=self._jobs, watch=line)

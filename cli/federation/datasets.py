@@ -198,6 +198,7 @@ def _dealt(
         draw_split(data, plot)
     return {
         "dataset": name,
+        "task": data.targets.kind,
         "shape": list(data.shape),
         "n_classes": data.n_classes,
         "clients": [

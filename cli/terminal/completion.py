@@ -22,6 +22,8 @@ _PLACES = {
     "estimators": ("ESTIMATORS", "coalitions.estimators"),
     "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.semivalue_estimators"),
     "pairs": ("PAIR_ESTIMATORS", "coalitions.pair_estimators"),
+    "interactions": ("INTERACTION_ESTIMATORS", "coalitions.interaction_estimators"),
+    "indices": ("INDICES", "coalitions.indices"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 
+FILE_DPI, SCREEN_DPI = 130, 75
+"""Points of an inch in files, and in notebooks, which should stay small."""
+
 
 @contextmanager
 def plain_style() -> Iterator[None]:
@@ -42,7 +45,7 @@ def _kind() -> type[Figure]:
         """A figure that notebooks show as it is, whether they have heard of pyplot or not."""
 
         def _repr_png_(self) -> bytes:
-            return picture(self, "png")
+            return picture(self, "png", dpi=SCREEN_DPI)
 
     return Shown
 
@@ -56,12 +59,12 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def picture(figure: Figure, kind: str) -> bytes:
+def picture(figure: Figure, kind: str, dpi: int = FILE_DPI) -> bytes:
     """Return a figure as the content of a file; the same figure gives the same bytes."""
     file = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with plain_style():
-        figure.savefig(file, format=kind, dpi=130, metadata=undated)
+        figure.savefig(file, format=kind, dpi=dpi, metadata=undated)
     return file.getvalue()
 
 

@@ -44,8 +44,8 @@ def parallel(
     game
         Any game whose value of a coalition depends on that coalition alone.
     workers
-        How many processes to start, or an executor of `concurrent.futures` that is ready (joblib's,
-        Dask's and Ray's have its ``submit``). An executor that is given is not shut down here.
+        How many processes to start, or an executor of `concurrent.futures` that is ready (joblib
+        and Dask have one; for Ray see docs/problems.md). It is not shut down here.
     chunk_size
         How many coalitions a worker is asked for at once. One is right if they take long; a game
         that is quick on many rows wants more.

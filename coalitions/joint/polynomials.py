@@ -12,8 +12,7 @@ from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntMatrix
 from coalitions.joint.model import Model, Question, indices_of_terms
 from coalitions.surrogates.polynomial import RIDGE, n_terms, terms_of_trees
 from coalitions.surrogates.pool import FOLDS
-from coalitions.surrogates.trees import DEPTH, LEAST_PAIRS, N_TREES, RATE
-from coalitions.surrogates.trees import RIDGE as TREE_RIDGE
+from coalitions.surrogates.trees import DEPTH, LEAST_PAIRS, grown_trees, parts_of_trees
 
 SPARE_PAIRS = 4
 """Pairs over the number of coefficients without which a fit says nothing."""
@@ -55,8 +54,6 @@ def trees(asked: Question) -> tuple[list[Model], list[Model]]:
     pool, n = asked.pool, asked.pool.n_players
     if len(pool.sizes) < LEAST_PAIRS:
         return [], []
-    from coalitions.surrogates._kernels import boosted
-
     inside = (pool.signs > 0).astype(np.uint8)
     rows = np.concatenate([inside, 1 - inside])
     values = np.concatenate([pool.inside, pool.outside]) - pool.outside[0]
@@ -66,9 +63,10 @@ def trees(asked: Question) -> tuple[list[Model], list[Model]]:
     for fold in [*range(FOLDS), FOLDS]:
         seen, here = pool.folds != fold, pool.folds == fold
         both = np.concatenate([seen, seen])
-        features, leaves = boosted(rows[both], values[both], N_TREES, DEPTH, RATE, TREE_RIDGE)
+        features, leaves = grown_trees(rows[both], values[both])
         middle = float(values[both].mean() + pool.outside[0])  # which is no part of the trees
-        grown = _both_parts(features, leaves, inside, middle)
+        grown = parts_of_trees(features, leaves, inside)
+        grown[0] += middle
         held_out[:, 0, here] = grown[:, here]
         fits = [
             _sparse(asked, features, leaves, parity, seen) if with_terms[parity] else None
@@ -93,14 +91,6 @@ def trees(asked: Question) -> tuple[list[Model], list[Model]]:
             parts = indices_of_terms(fit[0], fit[1], asked.masses, n)
             answer[parity].append(Model(parts, fit[2], held_out[parity, 1]))
     return answer
-
-
-def _both_parts(features: Any, leaves: Any, inside: Any, middle: float) -> FloatMatrix:  # noqa: ANN401
-    """Return the even and the odd part of the trees at some coalitions."""
-    from coalitions.surrogates._kernels import predicted
-
-    there, elsewhere = (predicted(features, leaves, rows) for rows in (inside, 1 - inside))
-    return np.array([(there + elsewhere) / 2 + middle, (there - elsewhere) / 2])
 
 
 def _sparse(

@@ -80,8 +80,9 @@ def rank_correlation(one: Estimate, other: Estimate, level: float) -> RankCorrel
         known = float((first[sure] * second[sure]).sum())
         # A tie that is certain in one of them counts 0 whatever the other says.
         open_ = ~sure & ~((first == 0) | (second == 0))
-        low += known - np.count_nonzero(open_)
-        high += known + np.count_nonzero(open_)
+        unsure = int(np.count_nonzero(open_))
+        low += known - unsure
+        high += known + unsure
     pairs = n * (n - 1) / 2
     return RankCorrelation(value / pairs, low / pairs, high / pairs, level)
 

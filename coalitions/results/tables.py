@@ -15,6 +15,8 @@ from coalitions.sampling.estimator import Estimate, rows_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from coalitions.values.interaction_result import Interactions
+
 MOST_ROWS = 50
 """What is shown of many values; `Estimate.named` has all of them."""
 
@@ -95,6 +97,25 @@ def estimate_html(estimate: Estimate) -> str:
     return html_table(
         heads, cells, f"{estimate.method}, {estimate.evaluations} evaluations{stopped}"
     )
+
+
+def interactions_html(found: Interactions) -> str:
+    """Return a table of the strongest interactions, and below it where they come from."""
+    order = np.argsort(-np.abs(found.values), kind="stable")
+    names = list(found.named)
+    rows = [
+        [
+            " × ".join(names[row]) or "nobody",
+            figure(found.values[row], 6),
+            *([figure(found.stderr[row], 2)] if found.stderr.any() else []),
+        ]
+        for row in order[:MOST_ROWS]
+    ]
+    if len(names) > MOST_ROWS:
+        rows.append(["…", f"({len(names) - MOST_ROWS} more)"])
+    heads = ["players", found.index, *(["± standard error"] if found.stderr.any() else [])]
+    stopped = f"; stopped: {found.stopped}" if found.stopped else ""
+    return html_table(heads, rows, f"{found.method}, {found.evaluations} evaluations{stopped}")
 
 
 def html_table(heads: list[str], rows: list[list[str]], below: str) -> str:

@@ -15,6 +15,9 @@ from coalitions.games.wrappers import CachedGame
 EvaluationProgress = Callable[[int, int], None]
 """Called with the evaluations made and the budget."""
 
+ROWS_PER_REPORT = 16
+"""Rows of one call to a game that takes long, if somebody waits for reports of progress."""
+
 PROBE = 2
 """Coalitions that are evaluated first, to see how long the rest will take."""
 
@@ -67,6 +70,13 @@ class Evaluator:
         part = Evaluator(self.game, budget)
         part._memory = CachedGame(self._memory, limit=budget)
         return part
+
+    def go_slowly(self) -> None:
+        """Take as long as it takes from now on, with reports every few coalitions."""
+        self.most_seconds = None
+        if self._progress is not None and self._batch_size is None:
+            # Of a game that is shared among workers, so many chunks.
+            self._batch_size = ROWS_PER_REPORT * int(getattr(self.game, "chunk_size", 1))
 
     @property
     def n_players(self) -> int:

@@ -221,7 +221,7 @@ class Concept:
             try:
                 return _Outcome(estimator.estimate(evaluator, seed=seed), choice, "")
             except TooLongError:
-                evaluator.most_seconds = None
+                evaluator.go_slowly()
             # There is time for an estimate on the way, which Ctrl-C can return.
             rough = last
             if exact:

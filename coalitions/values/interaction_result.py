@@ -15,6 +15,9 @@ from coalitions.game import FloatVector
 from coalitions.sampling.estimator import Estimate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 
@@ -32,7 +35,7 @@ class Interactions:
         The coalitions, smaller ones first; players in ascending order.
     values, stderr
         A number for each coalition, and its standard error; all 0 if the values are exact.
-    evaluations, method, reason, degrees_of_freedom
+    evaluations, method, reason, degrees_of_freedom, stopped
         As in `Estimate`.
 
     Examples
@@ -59,6 +62,7 @@ class Interactions:
     method: str
     reason: str = ""
     degrees_of_freedom: float = np.inf
+    stopped: str = ""
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -123,6 +127,32 @@ class Interactions:
             }
         )
 
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure: players on a circle, lines of pairs, areas of more.
+
+        Parameters
+        ----------
+        path
+            Where to write the picture as well: ``.png``, ``.svg`` or ``.pdf``.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        from coalitions.results.network import interaction_network
+
+        title = (
+            f"{self.index} up to order {self.order}; {self.method}, {self.evaluations} evaluations"
+        )
+        return interaction_network(self.mapping, self.labels, title, path)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the strongest interactions, as notebooks show it."""
+        from coalitions.results.tables import interactions_html
+
+        return interactions_html(self)
+
     def to_json(self) -> str:
         """Return a JSON document, as ``coalitions value --json`` prints it."""
         from coalitions.files.text import json_text
@@ -142,4 +172,5 @@ class Interactions:
             ],
             "evaluations": self.evaluations,
             "method": self.method,
+            **({"stopped": self.stopped} if self.stopped else {}),
         }

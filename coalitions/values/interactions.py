@@ -100,7 +100,7 @@ def interactions(
         index=OTHER_NAMES.get(index, index),
         order=asked.order,
         n_players=n,
-        labels=tuple(map(str, getattr(game, "labels", range(n)))),
+        labels=found.labels,
         coalitions=tuple(coalitions),
         values=found.values,
         stderr=found.stderr,
@@ -108,6 +108,7 @@ def interactions(
         method=found.method,
         reason=found.reason,
         degrees_of_freedom=found.degrees_of_freedom,
+        stopped=found.stopped,
     )
 
 

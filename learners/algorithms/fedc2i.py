@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from learners.measures.losses import Criterion
     from learners.rows.workspace import Workspace
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 LEAST_LOSS = 1e-12
 """Losses are taken to be at least this: a power of 0 would be 0, and 0/0 if all are."""
@@ -85,6 +86,10 @@ class FedC2I(Algorithm):
     def averages(self) -> bool:
         """No: every client mixes for itself."""
         return False
+
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse a network without a linear head: features and classifier are mixed apart."""
+        layout.parts("head")
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Loss
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 
 @ALGORITHMS.register("fedproto")
@@ -63,6 +64,10 @@ class FedProto(Algorithm):
     def kinds(self) -> tuple[Kind, ...]:
         """Kinds of targets: classes, which prototypes are of."""
         return ("classification",)
+
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse a network without a linear head: prototypes are what enters it."""
+        layout.parts("head")
 
     @property
     def asks(self) -> tuple[str, ...]:

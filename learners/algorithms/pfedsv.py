@@ -185,7 +185,9 @@ class PFedSV(Algorithm):
         return layout.size, features + others * classifier
 
     def check(self, config: RunConfig, layout: Layout) -> None:
-        """Refuse to noise what is kept where nothing is noised."""
+        """Refuse to noise what is kept where nothing is noised, and to share what is no part."""
+        if self.shared_extractor:
+            layout.parts(self.classifier)
         noised = config.dp == "updates" and (config.noise or config.epsilon is not None)
         if self.noise_own and not noised:
             raise InvalidInputError(

@@ -13,7 +13,6 @@ from learners.client.client import Client, Samples
 from learners.client.many_models import score_models
 from learners.client.training import Objective, fit, gradient_at, score_model, score_predictions
 from learners.client.utility import ModelGame
-from learners.data.contents import IGNORED
 from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.task import Message, Reveals, task
 
@@ -235,7 +234,7 @@ def describe(client: Client, message: Message) -> Message:
     data = client.data
     return {
         "samples": len(data.train),
-        "labels": _counts(client).numpy(),
+        "labels": client.site.targets.counts(data.train.targets.cpu()).numpy(),
         "domain": data.domain,
         "poisoned": data.poisoned,
     }
@@ -251,15 +250,6 @@ def _objective(client: Client) -> Objective | None:
     """Return the method's objective; None if it minimises the loss as it is."""
     method = client.algorithm
     return None if type(method).objective is Algorithm.objective else method.objective
-
-
-def _counts(client: Client) -> Tensor:
-    kind, targets = client.site.targets.kind, client.data.train.targets.cpu()
-    if kind == "regression":
-        return torch.zeros(0, dtype=torch.int64)
-    if kind == "multi-label":
-        return (targets > 0.5).sum(0)
-    return torch.bincount(targets[targets != IGNORED], minlength=client.site.n_classes)
 
 
 def _split(client: Client, name: str) -> Samples:

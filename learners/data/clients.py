@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
-from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
-from learners.data.dataset import DATASETS, Images, ImageSet, Shape
+from learners.data.contents import ONLY, ClientData, FederatedData, Input, Split, classes
+from learners.data.dataset import DATASETS, Images, ImageSet, Shape, Source, Table, TableSet
 from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
 from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
-from learners.data.splits import Hand, deal
+from learners.data.splits import Hand, Indices, deal
 from learners.settings.seeding import generator
 
 
@@ -89,7 +91,10 @@ def federated_data(
     sizes = _per_client(train_size, clients)
     domain_of = domain_of_clients(tuple(domains), clients, layout if name == "domains" else "")
     first = next(iter(domains.values()))
-    poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes)
+    targets = first.targets if isinstance(first, TableSet) else classes(first.n_classes)
+    poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes, kind=targets.kind)
+    if isinstance(first, TableSet) and any(each.kind == "noise" for each in poisons.values()):
+        raise InvalidInputError(f"the poison noise is for pictures, and {dataset} is a table")
     everyone: dict[int, ClientData] = {}
     for domain, images in domains.items():
         members = [i for i in range(clients) if domain_of[i] == domain]
@@ -116,8 +121,8 @@ def federated_data(
     return FederatedData(
         name=dataset,
         clients=tuple(everyone[i] for i in range(clients)),
-        inputs=of_pictures(first.shape),
-        targets=classes(first.n_classes),
+        inputs={ONLY: Input(first.shape, first.codes if isinstance(first, TableSet) else ())},
+        targets=targets,
     )
 
 
@@ -131,18 +136,28 @@ def _per_client(train_size: int | Sequence[int] | None, clients: int) -> Counts 
 
 
 def _client(
-    images: ImageSet, hand: Hand, domain: str, poison: Poison | None, rng: np.random.Generator
+    source: Source, hand: Hand, domain: str, poison: Poison | None, rng: np.random.Generator
 ) -> ClientData:
-    pixels, labels = _normalised(images.train[hand.train], images.shape)
+    values, truth = _arrays(source, source.train, hand.train)
     if poison is not None:
-        pixels, labels = poison.corrupt(pixels, labels, images.n_classes, rng)
+        values, truth = poison.corrupt(values, truth, source.n_classes, rng)
     return ClientData(
-        train=_split(pixels, labels),
-        validation=_split(*_normalised(images.train[hand.validation], images.shape)),
-        test=_split(*_normalised(images.test[hand.test], images.shape)),
+        train=_split(values, truth),
+        validation=_split(*_arrays(source, source.train, hand.validation)),
+        test=_split(*_arrays(source, source.test, hand.test)),
         domain=domain,
         poisoned=poison is not None,
     )
+
+
+def _arrays(source: Source, pool: Images | Table, chosen: Indices) -> tuple[Pixels, NDArray[Any]]:
+    """Return the samples of some indices as a client gets them, and their targets."""
+    if isinstance(source, ImageSet):
+        assert isinstance(pool, Images)
+        return _normalised(pool[chosen], source.shape)
+    assert isinstance(pool, Table)
+    some = pool[chosen]
+    return some.values, some.truth
 
 
 def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
@@ -159,5 +174,5 @@ def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
     return pixels.numpy(), images.labels
 
 
-def _split(pixels: Pixels, labels: Labels) -> Split:
-    return Split(torch.from_numpy(pixels), torch.from_numpy(labels))
+def _split(values: Pixels, truth: NDArray[Any]) -> Split:
+    return Split(torch.from_numpy(values), torch.from_numpy(truth))

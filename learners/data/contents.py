@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+import torch
 from torch import Tensor
 
 from coalitions.errors import InvalidInputError
@@ -76,6 +77,14 @@ class Targets:
     def n_counted(self) -> int:
         """How many counts tell what a client has: classes, labels, tokens; none of a regression."""
         return 0 if self.kind == "regression" else self.n_outputs
+
+    def counts(self, truth: Tensor) -> Tensor:
+        """Return how many of some targets are of each class, label or token; of numbers, none."""
+        if self.kind == "regression":
+            return torch.zeros(0, dtype=torch.int64)
+        if self.kind == "multi-label":
+            return (truth > 0.5).sum(0)
+        return torch.bincount(truth[truth != IGNORED], minlength=self.n_outputs)
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain values."""

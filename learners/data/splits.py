@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from learners.data.dataset import ImageSet
+from learners.data.dataset import Source
 from learners.data.partitions import Counts, Shares
 from learners.data.rounding import whole_numbers
 
@@ -28,7 +28,7 @@ class Hand:
 
 
 def deal(
-    images: ImageSet,
+    images: Source,
     shares: Shares,
     *,
     rng: np.random.Generator,

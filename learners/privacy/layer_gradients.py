@@ -92,16 +92,16 @@ def clipped_sum_by_layers(
                 left = slope.flatten(2).transpose(1, 2)
                 right = _windows(right, part).transpose(1, 2)
             if left.dim() == 2:
-                pieces[f"{name}.weight"] = (left, right)
+                pieces[_full(name, "weight")] = (left, right)
                 squares += left.square().sum(1) * right.square().sum(1)
             else:  # the layer was applied in several places
                 gradients = left.flatten(1, -2).transpose(1, 2) @ right.flatten(1, -2)
-                pieces[f"{name}.weight"] = (gradients.flatten(1), None)
+                pieces[_full(name, "weight")] = (gradients.flatten(1), None)
                 squares += gradients.square().sum((1, 2))
         if part.bias is not None and _is_trained(name, "bias", only):
             at = 1 if isinstance(part, nn.Conv2d) else -1  # where the outputs are
             gradients = slope.movedim(at, 1).flatten(2).sum(2) if slope.dim() > 2 else slope
-            pieces[f"{name}.bias"] = (gradients, None)
+            pieces[_full(name, "bias")] = (gradients, None)
             squares += gradients.square().sum(1)
     norms = squares.sqrt()
     scales = torch.where(norms > clip, clip / norms, 1.0)
@@ -126,7 +126,12 @@ def _windows(images: Tensor, part: nn.Conv2d) -> Tensor:
 
 
 def _is_trained(layer: str, own: str, only: Collection[str] | None) -> bool:
-    return only is None or f"{layer}.{own}" in only
+    return only is None or _full(layer, own) in only
+
+
+def _full(layer: str, own: str) -> str:
+    """Return a parameter's name; a network that is a single layer has no name before it."""
+    return f"{layer}.{own}" if layer else own
 
 
 def _is_plain(part: nn.Module) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime
 import io
-import json
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,13 @@ from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
+from learners.comparisons.cells import Cell, CellWatch, planned_cell, run_cells
 from learners.reproduction.claims import Claim
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
+from learners.reproduction.summary import write_summary
 from learners.reproduction.tables import agreements, comma_separated, latex, markdown
-from learners.runs.cells import Cell, CellWatch, planned_cell, run_cells
 from learners.runs.run import Result, completed
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def plan(
         Replace runs that were made with other settings.
     """
     experiment = EXPERIMENTS[name]()
+    experiment.data_dir = data_dir
     n_seeds = experiment.seeds[scale] if seeds is None else seeds
     if n_seeds < 1:
         raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")
@@ -140,7 +141,7 @@ def carry_out(
     plan
         The experiment; see `plan`.
     jobs
-        Runs at a time, see `learners.runs.cells.run_cells`.
+        Runs at a time, see `learners.comparisons.cells.run_cells`.
     watch
         Told of the runs as they go.
     command
@@ -157,6 +158,7 @@ def carry_out(
     reproduced = Reproduced(plan, found, experiment.printed, claims)
     plan.folder.mkdir(parents=True, exist_ok=True)
     _write(reproduced, experiment.figures(found, results, scale), command)
+    write_summary(plan.folder.parent)
     return reproduced
 
 
@@ -236,9 +238,3 @@ def _slug(key: Key) -> str:
     """
     parts = (re.sub(r"[^\w+.=-]+", "-", part.lower()).strip("-") for part in key if part)
     return "--".join(parts)
-
-
-def summary(folder: Path, say: Callable[[str], None] | None = None) -> list[dict[str, Any]]:
-    """Return the outcomes of all experiments that are kept in a folder."""
-    found: Sequence[Path] = sorted(folder.glob("*/experiment.json"))
-    return [json.loads(path.read_text("utf-8")) for path in found]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from learners.comparisons.paired import Difference
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
-from learners.runs.paired import Difference
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
 

@@ -42,11 +42,14 @@ class Experiment(ABC):
     ----------
     source
         Name of the file with what the paper prints, if it prints numbers.
+    data_dir
+        Where data files are, for experiments that read some without a run.
     seeds
         Seeds by scale, if not the usual ones.
     """
 
     source: ClassVar[str | None] = None
+    data_dir: Path | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS
 
     @property

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from learners.runs.paired import Difference, paired_difference
+from learners.comparisons.paired import Difference, paired_difference
 
 
 @dataclass(frozen=True)

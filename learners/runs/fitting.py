@@ -8,10 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError, shown
+from learners.client.client import Samples
 from learners.data.contents import FederatedData, Split, Targets, described
+from learners.measures.losses import BalancedCrossEntropy
 from learners.models import Network
+from learners.privacy.per_sample import private_gradient
 from learners.rows.parameters import Layout
-from learners.rows.workspace import part_of, predicted
+from learners.rows.workspace import Workspace, part_of, predicted
 
 _FEW = slice(0, 2)
 
@@ -65,6 +68,35 @@ def checked_layout(module: nn.Module, data: FederatedData) -> Layout:
     if is_head and torch.equal(given[0].flatten(), outputs.flatten()):
         return layout
     return replace(layout, classifiers={})
+
+
+def check_single_gradients(workspace: Workspace, data: FederatedData, name: str) -> None:
+    """Say if the gradients of single samples cannot be had, which ``--dp records`` clips."""
+    if isinstance(workspace.goal.criterion, BalancedCrossEntropy):
+        raise InvalidInputError(
+            "balanced-cross-entropy cannot be used with --dp records: its weights tell how many"
+            " samples of each class a client has, without noise"
+        )
+    train = data.clients[0].train
+    few = Samples(train, workspace.device).first(2)
+    inputs, targets = few.take(torch.arange(len(few)))
+    try:
+        with torch.enable_grad():
+            private_gradient(
+                workspace,
+                inputs,
+                targets,
+                expected=2.0,
+                clip=1.0,
+                noise=0.0,
+                stream=torch.Generator(),
+            )
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InvalidInputError(
+            f"the gradients of single samples, which --dp records needs, cannot be had of the"
+            f" network {name}: {reason}; --dp updates works with any"
+        ) from None
 
 
 def _outputs(module: nn.Module, split: Split, data: FederatedData, name: str) -> Tensor:

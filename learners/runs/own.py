@@ -31,6 +31,19 @@ Factory: TypeAlias = Callable[[], nn.Module] | nn.Module
 
 MARK = "@"
 
+_FOR_OTHER_DATA = (
+    "train_size",
+    "train_sizes",
+    "test_size",
+    "data_dir",
+    "target",
+    "client_column",
+    "schema",
+    "share_statistics",
+    "data_sha256",
+)
+"""Settings of data sets by name, and of files."""
+
 
 @dataclass(frozen=True)
 class Own:
@@ -115,8 +128,8 @@ class Own:
 
 
 def _check_free(config: RunConfig) -> None:
-    for key in ("train_size", "test_size", "data_dir"):
-        if getattr(config, key) is not None:
+    for key in _FOR_OTHER_DATA:
+        if getattr(config, key):
             raise InvalidInputError(f"{key} has no effect on data of one's own")
     if config.partition not in ("auto", "natural"):
         raise InvalidInputError(
@@ -127,7 +140,9 @@ def _check_free(config: RunConfig) -> None:
 
 def _check_mark(key: str, there: Any, brought: Any) -> None:  # noqa: ANN401 (settings)
     """Refuse what is not the same as a marked configuration was made with."""
-    marked = any(MARK in each for each in ((there,) if isinstance(there, str) else there))
+    # A path may have the sign in it, too, but after a mark there is nothing but letters and digits.
+    texts = (there,) if isinstance(there, str) else there
+    marked = any(MARK in each and each.rpartition(MARK)[2].isalnum() for each in texts)
     if not marked or brought == there:
         return
     word = {"dataset": "data", "metric": "metrics"}.get(key, key)

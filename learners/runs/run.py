@@ -28,7 +28,7 @@ from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
-from learners.runs.fitting import checked_layout, fitted_targets
+from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
 from learners.runs.own_data import has_own_data, own_data, with_own_data
@@ -409,6 +409,8 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         [len(each.train) for each in data.clients],
         has_batch_norm=workspace.has_batch_norm,
     )
+    if privacy is not None and privacy.mode == "records":
+        check_single_gradients(workspace, data, model)
     site = Site(config, algorithm, workspace, data, privacy)
     about: dict[str, Any] = {"model": model}
     if data.pictures and targets.kind == "classification":

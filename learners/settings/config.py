@@ -141,7 +141,7 @@ class RunConfig:
     dataset: str = _data("digits", names="datasets", changes="data")
     target: str | None = _data(None, unset="none", changes="data")
     client_column: str | None = _data(None, unset="none", changes="data")
-    schema: str | None = _data(None, unset="the union of the clients' names", changes="data")
+    schema: str | None = _data(None, unset="the union of the clients' names", changes="models")
     share_statistics: bool = _data(False, changes="models")
     data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
     data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
-from learners.runs.cells import Cell, planned_cell, tried_cells
+from learners.comparisons.cells import Cell, planned_cell, tried_cells
+from learners.comparisons.scores import main_metric, score_of
+from learners.comparisons.variants import Variant, variant_of
 from learners.runs.run import Result, completed
-from learners.runs.scores import main_metric, score_of
-from learners.runs.variants import Variant, variant_of
 from learners.settings.config import RunConfig
 from learners.settings.seeding import generator
 from learners.tuning.space import Space, drawn

@@ -11,7 +11,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError, shown
 from learners.algorithm import ALGORITHMS
-from learners.runs.variants import place_of
+from learners.comparisons.variants import place_of
 from learners.settings.config import RunConfig
 from learners.settings.conversion import converted, without_none
 from learners.settings.options import Option, options_of

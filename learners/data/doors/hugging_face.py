@@ -6,6 +6,7 @@ Neither package is imported: what has columns and rows like theirs will do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 
 if TYPE_CHECKING:
-    from learners.data.contents import Kind  # which loads torch
+    from learners.data.contents import FederatedData, Kind  # which load torch
 
 TARGETS = ("label", "labels", "target", "y", "fine_label")
 """What the column to predict is usually called."""
@@ -35,9 +36,10 @@ def from_hf(
     task: Kind | None = None,
     share_statistics: bool = False,
     test_size: int | None = None,
+    validation_share: float = 0.2,
     seed: int = 0,
-) -> Outcome:
-    """Return the clients' arrays of data sets, for ``run(config, data=…)``.
+) -> FederatedData:
+    """Return the federation of data sets, for ``run(config, data=…)``.
 
     Columns of pictures become float32[N, C, H, W] from −1 to 1, lists of numbers arrays. If all
     columns hold single numbers or words, they are dealt as a table is: scaled inside each client,
@@ -56,9 +58,13 @@ def from_hf(
     client_column
         Column with the client's name, if one data set has the rows of all.
     task
-        classification or regression, if the target leaves that open.
+        What the targets are, if they leave that open.
     share_statistics
         Scale a table's numbers by pooled sums and counts.
+    validation_share
+        Part of a client's training samples that is set aside for validation.
+    seed
+        Decides which samples are drawn and set aside.
 
     Examples
     --------
@@ -68,10 +74,45 @@ def from_hf(
     ...     def __len__(self): return 10
     ...     def __getitem__(self, key): return dict(self.items())
     >>> rows = Rows(x=[[0.0, float(k)] for k in range(10)], label=[0, 1] * 5)
-    >>> outcome = from_hf({"ann": rows, "bob": rows})
-    >>> outcome.clients["ann"][0][0]["inputs"].shape
-    (8, 2)
+    >>> from_hf({"ann": rows, "bob": rows}).names
+    ('ann', 'bob')
     """
+    from learners.data.own import federation_of
+
+    outcome = arrays_of_hf(
+        data,
+        target=target,
+        inputs=inputs,
+        client_column=client_column,
+        task=task,
+        share_statistics=share_statistics,
+        test_size=test_size,
+        seed=seed,
+    )
+    made = federation_of(
+        "Hugging Face",
+        outcome.clients,
+        task=outcome.task or "auto",
+        codes=outcome.codes,
+        class_names=outcome.classes,
+        validation_share=validation_share,
+        seed=seed,
+    )
+    return replace(made, told=outcome.told)
+
+
+def arrays_of_hf(
+    data: Any,  # noqa: ANN401 (of a library that need not be installed)
+    *,
+    target: str | None = None,
+    inputs: str | Sequence[str] | None = None,
+    client_column: str | None = None,
+    task: Kind | None = None,
+    share_statistics: bool = False,
+    test_size: int | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Return the clients' arrays of data sets, see `from_hf`."""
     parts = _clients(data, client_column)
     first = next(iter(parts.values()))[0]
     target = target or _usual_target(first)

@@ -32,7 +32,15 @@ TINY = {
 }
 
 PRIVATE = {"clip": 0.1, "noise": 1.0}
+TABLE = {"dataset": "table.csv", "target": "y", "client_column": "who"}
 PICTURES = {"dataset": "mnist", "data_dir": "here", "model": "lenet-64"}
+
+SCHEMA = {
+    "target": "y",
+    "task": "classification",
+    "classes": ["0", "1"],
+    "columns": [{"name": "a", "kind": "number"}],
+}
 
 SETTINGS = {
     "algorithm": ("local", {}),
@@ -41,6 +49,11 @@ SETTINGS = {
     "rounds": (3, {}),
     "participation": (0.5, {}),
     "dataset": ("digits-domains", {}),
+    "target": ("z", TABLE),
+    "client_column": ("where", TABLE),
+    "schema": ("schema.json", TABLE),
+    "share_statistics": (True, TABLE),
+    "data_sha256": None,  # see tests/cli/federation/test_own_data.py
     "data_dir": ("there", PICTURES),
     "clients": (5, {}),
     "partition": ("iid", {}),
@@ -74,7 +87,11 @@ SETTINGS = {
 }
 """Each setting, the value it is changed to, and what else both runs have."""
 
-FOLLOW = {"algorithm": {"options"}, "dataset": {"partition", "model"}}
+FOLLOW = {
+    "algorithm": {"options"},
+    "dataset": {"partition", "model"},
+    "schema": {"model"},
+}
 """Settings that are decided by another one if they are left open."""
 
 OPTIONS = {
@@ -201,6 +218,14 @@ def files(tmp_path_factory):
             images[f"x_{part}"] = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
             images[f"y_{part}"] = rng.integers(0, 10, n)
         np.savez(folders[name] / "mnist.npz", **images)
+    rng = np.random.default_rng(0)
+    rows = ["who,where,a,b,y,z"]
+    for k in range(160):
+        a, b = rng.normal(k % 4, size=2)
+        rows.append(f"h{k % 4},s{k % 5 % 4},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
+    for name, text in (("table.csv", "\n".join(rows)), ("schema.json", json.dumps(SCHEMA))):
+        folders[name] = tmp_path_factory.getbasetemp() / name
+        folders[name].write_text(text)
     return folders
 
 
@@ -218,8 +243,12 @@ def tried(tmp_path_factory, files):
             def after(round):
                 seen.append(sorted(file.name for file in folder.glob("checkpoints/*.json")))
 
-            if "data_dir" in settings:
-                settings = settings | {"data_dir": str(files[settings["data_dir"]])}
+            named = {
+                key: str(files[settings[key]])
+                for key in ("data_dir", "dataset", "schema")
+                if settings.get(key) in files
+            }
+            settings = settings | named
             run(settings, folder, on_round=after)
             (folder / "checkpoints.seen").write_text(repr(seen))
             folders[key] = folder
@@ -314,15 +343,20 @@ def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
     value, context = SETTINGS[name] or ("cpu" if name == "device" else "json", {})
     if name == "plugins":
         value = ("json",)  # any module that can be imported
-    if name == "data_dir":
-        value = str(Path.cwd() / "there")
+    if name in ("data_dir", "schema"):
+        value = str(Path.cwd() / value)
     settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
     if name == "train_sizes":
         settings["clients"] = len(value)
+    if settings.get("dataset") == "table.csv":
+        settings["dataset"] = str(Path.cwd() / "table.csv")
     flags = []
     for key, each in settings.items():
         if key == "train_sizes":
             each = ",".join(map(str, each))
+        if each is True:
+            flags.append(f"--{key.replace('_', '-')}")
+            continue
         for one in each if isinstance(each, tuple) else (each,):
             flags += ["--plugin" if key == "plugins" else f"--{key.replace('_', '-')}", one]
     assert "enough" in typed("run", "--dry-run", *flags).stderr

@@ -144,7 +144,13 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
-    from coalitions.sampling.estimator import ESTIMATORS, PAIR_ESTIMATORS, SEMIVALUE_ESTIMATORS
+    from coalitions.joint.index import INDICES
+    from coalitions.sampling.estimator import (
+        ESTIMATORS,
+        INTERACTION_ESTIMATORS,
+        PAIR_ESTIMATORS,
+        SEMIVALUE_ESTIMATORS,
+    )
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
     from learners.models import MODELS
@@ -160,6 +166,8 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         "estimators": ESTIMATORS,
         "semivalues": SEMIVALUE_ESTIMATORS,
         "pairs": PAIR_ESTIMATORS,
+        "interactions": INTERACTION_ESTIMATORS,
+        "indices": INDICES,
     }
     theirs = [
         name
@@ -182,7 +190,7 @@ def test_options_to_complete_are_those_there_are(algorithm):
     ("line", "found"),
     [
         ("coalitions run --algorithm fedpr", ["fedprox", "fedproto"]),
-        ("coalitions run --dataset digits-", ["digits-domains"]),
+        ("coalitions run --dataset digits-", ["digits-domains", "digits-tabular"]),
         ("coalitions run --model lenet-5", ["lenet-5"]),
         ("coalitions solve --solver cp", ["cp-sat"]),
         ("coalitions shapley --method svar", ["svarm"]),

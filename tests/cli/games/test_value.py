@@ -72,6 +72,37 @@ def test_values_that_need_a_second_file(document, files):
     assert found["coalitions"] == [["x", "y"], ["z"]]
 
 
+def test_interactions_of_any_order_and_index(document, files):
+    asked = ("value", files / "majority.json", "--concept", "interactions")
+    found = document(*asked, "--index", "STII", "--order", "2")
+    assert (found["index"], found["order"], found["evaluations"]) == ("STII", 2, 8)
+    by_names = {tuple(each["players"]): each["value"] for each in found["interactions"]}
+    assert by_names["x",] == 0.0
+    assert by_names["x", "y"] == pytest.approx(1 / 3)  # 3 (x y) − 2 (x y z), shared by three pairs
+    assert document(*asked, "--order", "3")["interactions"][-1]["value"] == -2.0
+    assert document(*asked)["index"] == "k-SII"
+
+
+def test_interactions_are_printed_and_bad_ones_refused(coalitions, files):
+    asked = ("value", files / "majority.json", "--concept", "interactions")
+    printed = coalitions(*asked, "--index", "BII")
+    assert printed.returncode == 0
+    assert "BII" in printed.stdout
+    assert "x – y" in printed.stdout
+    for extra, sentence in (
+        (("--index", "SIII"), "did you mean 'SII'?"),
+        (("--order", "4"), "the order is 4; there are only 3 players"),
+        (("--order", "0"), "the order"),
+        (("--method", "chains"), "there is no method named 'chains' for interactions"),
+    ):
+        refused = coalitions(*asked, *extra)
+        assert refused.returncode == 2
+        assert sentence in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    refused = coalitions("value", files / "majority.json", "--order", "2")
+    assert "banzhaf does not take --order" in refused.stderr
+
+
 @pytest.mark.parametrize("index", ["shapley-interaction", "banzhaf-interaction"])
 def test_interactions_of_a_graph_are_its_synergies(document, files, index):
     found = document("value", files / "graph.csv", "--concept", index)

@@ -113,6 +113,15 @@ def test_a_target_error_keeps_its_looks_and_says_why_it_stopped():
     assert 500 < cut.evaluations <= 1000
 
 
+def test_a_long_game_reports_every_few_coalitions(every_game_is_long):
+    seen, calls = [], []
+    game = FunctionGame(lambda rows: calls.append(len(rows)) or root(rows), 9)
+    shapley(game, budget=200, progress=lambda done, budget: seen.append((done, budget)))
+    assert max(calls) == 16
+    assert seen[-1] == (200, 200)
+    assert len(seen) == len(calls) >= 200 / 16
+
+
 def test_other_threads_hear_nothing_of_ctrl_c_and_go_straight_on(every_game_is_long):
     calls = []
     game = FunctionGame(lambda rows: calls.append(len(rows)) or root(rows), 9)

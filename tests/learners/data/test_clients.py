@@ -22,7 +22,7 @@ def equal(one: FederatedData, other: FederatedData) -> bool:
         torch.equal(getattr(getattr(a, part), field), getattr(getattr(b, part), field))
         for a, b in zip(one.clients, other.clients, strict=True)
         for part in ("train", "validation", "test")
-        for field in ("images", "labels")
+        for field in ("inputs", "targets")
     )
 
 

@@ -10,6 +10,7 @@ from PIL import Image
 
 from coalitions.errors import InvalidInputError
 from learners.data import from_hf
+from learners.data.doors.hugging_face import arrays_of_hf
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
@@ -34,13 +35,13 @@ def sizes(outcome):
 
 def test_a_data_set_for_each_client_is_divided_here_unless_it_is_already():
     divided = datasets.DatasetDict(train=rows(6), test=rows(4))
-    assert sizes(from_hf({"ann": rows(), "bob": rows(20)})) == {"ann": [8, 2], "bob": [16, 4]}
-    assert sizes(from_hf([divided, divided])) == {"client 0": [6, 4], "client 1": [6, 4]}
+    assert sizes(arrays_of_hf({"ann": rows(), "bob": rows(20)})) == {"ann": [8, 2], "bob": [16, 4]}
+    assert sizes(arrays_of_hf([divided, divided])) == {"client 0": [6, 4], "client 1": [6, 4]}
 
 
 def test_rows_of_all_clients_are_told_apart_by_a_column():
     together = rows(20, site=lambda n: [f"s{k % 4 // 2}" for k in range(n)])
-    outcome = from_hf(together, client_column="site")
+    outcome = arrays_of_hf(together, client_column="site")
     assert sizes(outcome) == {"s0": [8, 2], "s1": [8, 2]}
     assert outcome.clients["s0"][0][0]["inputs"].shape == (8, 2)
 
@@ -50,7 +51,7 @@ def test_partitions_of_flwr_datasets_are_clients():
     federated = SimpleNamespace(
         partitioners={"train": partitioner}, load_partition=lambda i: rows(10 + 5 * i)
     )
-    assert sizes(from_hf(federated)) == {
+    assert sizes(arrays_of_hf(federated)) == {
         "client 0": [8, 2],
         "client 1": [12, 3],
         "client 2": [16, 4],
@@ -58,7 +59,7 @@ def test_partitions_of_flwr_datasets_are_clients():
 
 
 def test_pictures_get_channels_and_classes_their_names():
-    outcome = from_hf({"ann": pictures(), "bob": pictures(mode="RGB")})
+    outcome = arrays_of_hf({"ann": pictures(), "bob": pictures(mode="RGB")})
     (inputs, labels), _ = outcome.clients["ann"]
     assert inputs["inputs"].shape == (8, 1, 4, 6)
     assert (inputs["inputs"][labels == 1] == 1).all()
@@ -78,12 +79,22 @@ def test_single_values_are_dealt_like_a_table():
             }
         )
 
-    outcome = from_hf({"ann": patients(0), "bob": patients(1)})
+    outcome = arrays_of_hf({"ann": patients(0), "bob": patients(1)})
     (inputs, targets), _ = outcome.clients["ann"]
     assert inputs["numbers"].mean() == pytest.approx(0, abs=1e-6)
     assert outcome.codes == {"categories": (4,)}
     assert outcome.classes == ("False", "True")
     assert targets.dtype == np.int64
+
+
+def test_a_run_takes_the_federation():
+    pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+    from learners import run
+
+    data = from_hf({"ann": pictures(), "bob": pictures()})
+    result = run({"rounds": 1, "workers": 1}, data=data)
+    assert result.client_names == ("ann", "bob")
+    assert "20 rows of 2 clients, predicting label from image" in data.told
 
 
 @pytest.mark.parametrize(
@@ -110,5 +121,5 @@ def test_single_values_are_dealt_like_a_table():
 )
 def test_what_cannot_be_used_gets_one_sentence(data, asked, message):
     with pytest.raises(InvalidInputError) as error:
-        from_hf(data(), **asked)
+        arrays_of_hf(data(), **asked)
     assert message in str(error.value)

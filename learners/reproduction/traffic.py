@@ -143,7 +143,7 @@ def ideal_trace(
                 scored[i, others],
                 others,
                 k=method.k,
-                order=method.order,
+                order="scan" if method.order == "auto" else method.order,
                 dynamic=method.dynamic,
                 explore=method.explore,
                 rng=rng,

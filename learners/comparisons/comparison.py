@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from coalitions.errors import InvalidInputError
-from learners.runs.cells import Cell, planned_cell
+from learners.comparisons.cells import Cell, planned_cell
+from learners.comparisons.variants import Variant
 from learners.runs.run import completed
-from learners.runs.variants import Variant
 from learners.settings.config import RunConfig
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from coalitions.errors import InvalidInputError
-from learners.runs.paired import best_of, paired_difference, ranks, standings
+from learners.comparisons.paired import best_of, paired_difference, ranks, standings
 
 accuracies = st.floats(0, 1).map(lambda value: round(value, 4))
 

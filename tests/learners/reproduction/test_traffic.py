@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from benchmarks.traffic_prediction import (
+from coalitions.errors import InvalidInputError
+from learners import build_model, run
+from learners.algorithms.pfedsv import PFedSV
+from learners.reproduction.traffic import (
     ABSENT,
     ModelSize,
     ideal_trace,
     predicted_traffic,
     trace_of,
 )
-from coalitions.errors import InvalidInputError
-from learners import build_model, run
-from learners.algorithms.pfedsv import PFedSV
 from learners.rows.parameters import Layout
 
 RUN = {"clients": 6, "rounds": 5, "train_size": 20, "workers": 1, "participation": 0.7}
