@@ -23,8 +23,8 @@ from cli.report.charts import (
     steady_numbers,
 )
 from cli.report.methods import Method
+from learners.comparisons.scores import main_metric, score_of
 from learners.runs.reading import RunRecord
-from learners.runs.scores import main_metric, score_of
 
 MATRIX_TITLES = {
     "relevance": "Who is relevant to whom",
@@ -168,6 +168,9 @@ def _spread(methods: Sequence[Method]) -> list[Chart]:
 def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     most = max(run.n_clients for run in runs)
     clients = [str(client) for client in range(most)]
+    called = {tuple(run.clients.names) for run in runs if run.clients is not None}
+    if len(called) == 1 and all(*called) and len(*called) == most:  # the same ones in all runs
+        clients = list(*called)
     accuracies = []
     for run in runs:
         last = (run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []) or []

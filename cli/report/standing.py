@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cli.report.methods import Method
 from coalitions.errors import InvalidInputError
-from learners.runs.paired import CONFIDENCE, Standing, best_of, standings
-from learners.runs.scores import main_metric, score_of
+from learners.comparisons.paired import CONFIDENCE, Standing, best_of, standings
+from learners.comparisons.scores import main_metric, score_of
 
 
 @dataclass(frozen=True)

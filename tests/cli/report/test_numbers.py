@@ -17,7 +17,7 @@ from cli.report.contents import sections_of
 from cli.report.methods import methods_of, read_runs
 from cli.report.page import page
 from cli.report.standing import standing_of
-from learners.runs.paired import paired_difference
+from learners.comparisons.paired import paired_difference
 from learners.runs.reading import Clients
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.report.test_report import ALL_DRAWN, write_run
