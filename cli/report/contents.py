@@ -23,7 +23,7 @@ from cli.report.charts import (
     steady_numbers,
 )
 from cli.report.methods import Method
-from learners.comparisons.scores import main_metric, score_of
+from learners.comparisons.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord
 
 MATRIX_TITLES = {
@@ -97,7 +97,27 @@ def _curves(methods: Sequence[Method]) -> list[Chart]:
         curves = [curve for curve in found if curve is not None]
         if curves:
             charts.append(Lines(name, title, "round", unit, curves))
+    lines = [line for method in methods for run in method.runs for line in run.evaluated]
+    named = dict.fromkeys(name for line in lines for name in line.get("metrics") or {})
+    for metric in named:  # those of the task besides accuracy
+        if metric != ACCURACY:
+            found = [_metric_curve(k, method, metric) for k, method in enumerate(methods)]
+            there = [curve for curve in found if curve is not None]
+            if there:
+                charts.append(Lines(f"metric-{metric}", f"Mean {metric}", "round", metric, there))
     return charts
+
+
+def _metric_curve(number: int, method: Method, metric: str) -> Curve | None:
+    """Return the mean over clients of a metric over rounds, the mean over seeds."""
+    seeds = []
+    for run in method.runs:
+        told = {
+            int(line["round"]): (line.get("metrics") or {}).get(metric, {}).get("mean")
+            for line in run.evaluated
+        }
+        seeds.append({t: float(value) for t, value in told.items() if value is not None})
+    return _mean_curve(number, method.name, seeds)
 
 
 def _curve(number: int, method: Method, metric: str) -> Curve | None:
@@ -171,15 +191,16 @@ def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     called = {tuple(run.clients.names) for run in runs if run.clients is not None}
     if len(called) == 1 and all(*called) and len(*called) == most:  # the same ones in all runs
         clients = list(*called)
-    accuracies = []
+    metric = next((main_metric(run.evaluated[-1]) for run in runs if run.evaluated), ACCURACY)
+    scores = []
     for run in runs:
-        last = (run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []) or []
-        accuracies.append([*last, *[None] * (most - len(last))])
-    about = ("per-client", "Test accuracy of each client")
+        last = () if not run.evaluated else scores_of_clients(run.evaluated[-1], metric)
+        scores.append([*last, *[None] * (most - len(last))])
+    about = ("per-client", f"Test {metric} of each client")
     if len(runs) <= FEW and len(runs) == len(methods):
-        series = [(k, run.name, accuracies[k]) for k, run in enumerate(runs)]
-        return Columns(*about, "client", "accuracy", clients, series)
-    values = np.array(accuracies, np.float64)  # None becomes NaN
+        series = [(k, run.name, scores[k]) for k, run in enumerate(runs)]
+        return Columns(*about, "client", metric, clients, series)
+    values = np.array(scores, np.float64)  # None becomes NaN
     return Table(*about, "client", [run.name for run in runs], clients, values)
 
 
@@ -224,7 +245,7 @@ def _whose_split(run: RunRecord, runs: Sequence[RunRecord]) -> str:
 
 
 def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
-    if run.clients is None:
+    if run.clients is None or run.clients.labels.shape[1] == 0:  # targets are numbers
         return []
     counts = run.clients.labels.T.astype(float)
     return [

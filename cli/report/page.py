@@ -31,6 +31,7 @@ from cli.report.methods import Method
 from cli.report.standing import standing_of
 from coalitions.drawing.colours import PALETTE
 from coalitions.drawing.document import html_document, plotly_script, words
+from learners.comparisons.scores import ACCURACY, main_metric, score_of
 from learners.runs.reading import RunRecord
 
 DIVERGING = (
@@ -193,7 +194,7 @@ def _results(methods: Sequence[Method]) -> str:
     for method in methods:
         cells = _cells(method.runs)
         if compared is not None:  # after the accuracy, what it is worth
-            place = list(cells).index("mean accuracy") + 1
+            place = 1 + next(k for k, key in enumerate(cells) if key.startswith("mean "))
             pairs = list(cells.items())
             cells = dict([*pairs[:place], *compared.cells(method.name).items(), *pairs[place:]])
         rows.append((method.name, cells))
@@ -250,9 +251,15 @@ def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
         return [float(sum(line.get(key, 0) for line in run.history)) for run in runs]
 
     last = [run.evaluated[-1] for run in runs if run.evaluated]
-    last = [line for line in last if line["mean_test_accuracy"] is not None]
-    accuracies = [float(line["mean_test_accuracy"]) for line in last]
-    deviation = f" ± {np.std(accuracies, ddof=1):.4f}" if len(accuracies) > 1 else ""
+    metric = main_metric(last[0]) if last else ACCURACY
+    scores = [score_of(line, metric) for line in last if _has(line, metric)]
+    means = [score.mean for score in scores]
+    deviation = f" ± {np.std(means, ddof=1):.4f}" if len(means) > 1 else ""
+    # Of accuracies, the line has the worst among honest clients.
+    worsts = [line["worst_client_accuracy"] for line in last]
+    if metric != ACCURACY:
+        worsts = [score.worst for score in scores]
+    worst = [float(each) for each in worsts if each is not None]
     rounds = sorted({int(run.history[-1]["round"]) for run in runs})
     unfinished = sum(run.result is None for run in runs)
     note = (
@@ -264,15 +271,19 @@ def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
     )
     cells = {} if len(runs) == 1 else {"seeds": str(len(runs))}
     return cells | {
-        "mean accuracy": mean(accuracies, ".4f") + deviation if last else "–",
-        "worst client": mean([float(line["worst_client_accuracy"]) for line in last], ".4f")
-        if last
-        else "–",
+        f"mean {metric}": mean(means, ".4f") + deviation if means else "–",
+        "worst client": mean(worst, ".4f") if worst else "–",
         "parameters up": mean(total("up"), ",.0f"),
         "parameters down": mean(total("down"), ",.0f"),
         "rounds": "–".join(str(t) for t in dict.fromkeys([rounds[0], rounds[-1]])) + note,
         "time": mean(total("seconds"), ".1f") + " s",
     }
+
+
+def _has(line: Mapping[str, Any], metric: str) -> bool:
+    told = (line.get("metrics") or {}).get(metric)
+    mean = line.get("mean_test_accuracy") if told is None else told["mean"]
+    return mean is not None
 
 
 def _settings(methods: Sequence[Method]) -> list[str]:

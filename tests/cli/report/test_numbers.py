@@ -111,6 +111,31 @@ def test_the_truth_is_said_in_words_and_not_made_up():
     assert truth_of(ring)[0].all()
 
 
+def test_a_report_of_a_regression_is_about_its_own_metric(tmp_path):
+    for row, error in (("good", 0.5), ("bad", 0.75)):
+        folder = write_run(tmp_path / f"{row}-seed0", rounds=2, forms=False)
+        config = folder / "config.toml"
+        config.write_text(config.read_text().replace('"auto"', f'"{row}"'))
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for line in lines:
+            told = {"mean": error, "per_client": [error] * 6, "higher_is_better": False}
+            line |= {"mean_test_accuracy": None, "worst_client_accuracy": None,
+                     "per_client_test_accuracy": None, "metrics": {"rmse": told}}  # fmt: skip
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "metrics.jsonl").write_text(text)
+        people = json.loads((folder / "clients.json").read_text())
+        named = [each | {"labels": [], "name": f"ward {k}"} for k, each in enumerate(people)]
+        (folder / "clients.json").write_text(json.dumps(named))
+    methods = methods_of(read_runs([tmp_path])[0])
+    charts = {chart.name: chart for chart in sections_of(methods)[0].charts}
+    assert list(charts["metric-rmse"].curves[1].y) == [0.5, 0.5]
+    assert charts["per-client"].title == "Test rmse of each client"
+    assert list(charts["per-client"].categories)[:2] == ["ward 0", "ward 1"]
+    assert not {"accuracy", "split"} & set(charts)
+    assert standing_of(methods).baseline == "good"
+    assert "mean rmse" in page(methods, sections_of(methods))
+
+
 @needs_browser
 def test_figures_leave_as_csv_tables_sort_and_zero_is_dark_at_night(two, tmp_path):
     methods = methods_of(read_runs([two])[0])
