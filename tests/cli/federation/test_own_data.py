@@ -126,6 +126,7 @@ def test_a_folder_of_arrays_is_trained_on(typed, tmp_path):  # noqa: F811
         (("--client-column", "hospital"), "name the column to predict (--target COLUMN)"),
         (("--target", "dide", "--client-column", "hospital"), "did you mean 'died'?"),
         ((*PATIENTS, "--clients", "7"), "has 3 clients, not 7"),
+        ((*PATIENTS, "--clients", "10"), "has 3 clients, not 10"),
         ((*PATIENTS, "--partition", "iid"), "so there is no partition iid"),
         ((*PATIENTS, "--task", "next-token"), "classification or regression, not next-token"),
         ((*PATIENTS, "--metric", "rmse"), "the metric rmse is not for classification"),
