@@ -14,7 +14,7 @@ from coalitions.errors import CoalitionError, InvalidInputError
 from learners.comparisons.cells import Cell, planned_cell, run_cells
 from learners.runs.run import completed
 
-SHORT = {"rounds": 12, "clients": 2, "train_size": 20, "workers": 1}
+SHORT = {"rounds": 30, "clients": 2, "train_size": 20, "workers": 1}
 
 
 def cells_in(out, **settings):
