@@ -24,7 +24,8 @@ from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder, load_into
 from learners.server.aggregation import aggregation
-from learners.server.engines.local import local_engine, n_workers, one_thread
+from learners.server.engines.engine import ENGINES, MakeEngine
+from learners.server.engines.local import n_workers, one_thread
 from learners.server.federation import Federation, Round
 from learners.server.left_out import left_out
 from learners.settings.config import RunConfig
@@ -156,6 +157,31 @@ def run(
         return _carry_out(prepared, folder, None, on_round)
 
 
+def begin_or_resume(prepared: Prepared, out: Path | None, make: MakeEngine) -> Result:
+    """Return the result of a run on an engine of the caller's, which may have begun before.
+
+    Parameters
+    ----------
+    prepared
+        The run.
+    out
+        Its folder: one that has this very run is gone on with. None keeps everything in memory.
+    make
+        Makes the engine.
+    """
+    if out is None:
+        return _carry_out(prepared, None, None, None, make)
+    if not (out / "config.toml").is_file():
+        with RunFolder.create(out, prepared.config) as folder:
+            return _carry_out(prepared, folder, None, None, make)
+    folder = RunFolder.open(out)
+    if folder.result() is not None:
+        raise InvalidInputError(f"the run in {out} is finished; choose another folder")
+    with folder.alone():
+        checkpoint = folder.resume_from(prepared.config, prepared.site.workspace.device)
+        return _carry_out(prepared, folder, checkpoint, None, make)
+
+
 def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
 
@@ -254,8 +280,7 @@ def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
 def prepare(config: RunConfig) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
-    if config.engine != "local":
-        raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
+    ENGINES[config.engine]
     aggregation(config.aggregation).check(config.participants)  # said before any work is done
     if config.model != "auto":
         MODELS[config.model]
@@ -296,9 +321,11 @@ def _carry_out(
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
+    make: MakeEngine | None = None,
 ) -> Result:
     config, site = prepared.config, prepared.site
-    engine = local_engine(site, config.workers)
+    make = ENGINES[config.engine] if make is None else make
+    engine = make(site, folder.path if folder else None)
     try:
         with one_thread():
             federation = Federation(
