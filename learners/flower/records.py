@@ -27,7 +27,7 @@ from coalitions.errors import InvalidInputError
 from learners.task import Message
 
 if TYPE_CHECKING:
-    from flwr.app import ArrayRecord, RecordDict
+    from flwr.app import Array, ArrayRecord, RecordDict
 
 TENSORS, ARRAYS, VALUES, JSON = "tensors", "arrays", "values", "json"
 
@@ -61,14 +61,14 @@ def to_records(message: Message) -> RecordDict:
     message
         Names to tensors, numpy arrays, and values that JSON can hold; a tuple becomes a list.
     """
-    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+    from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
     tensors, arrays, values = ArrayRecord(), ArrayRecord(), {}
     for name, value in message.items():
         if isinstance(value, Tensor):
-            tensors[name] = Array(np.ascontiguousarray(value.detach().cpu().numpy()))
+            tensors[name] = _written(value.detach().cpu().numpy())
         elif isinstance(value, np.ndarray):
-            arrays[name] = Array(np.ascontiguousarray(value).reshape(value.shape))
+            arrays[name] = _written(value)
         else:
             values[name] = value.item() if isinstance(value, np.generic) else value
     try:
@@ -78,6 +78,13 @@ def to_records(message: Message) -> RecordDict:
             f"a message holds tensors, numpy arrays, text, numbers and lists of these: {error}"
         ) from None
     return RecordDict({TENSORS: tensors, ARRAYS: arrays, VALUES: ConfigRecord({JSON: text})})
+
+
+def _written(array: NDArray[Any]) -> Array:
+    from flwr.app import Array
+
+    # `ascontiguousarray` gives a single number an axis; its shape is put back.
+    return Array(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def from_records(records: RecordDict, limit: int | None = None) -> dict[str, Any]:
