@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -25,6 +26,7 @@ from learners.rows.workspace import Workspace
 from learners.runs.run import Prepared, Result, begin_or_resume
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import Engine
+from learners.server.federation import Round
 from learners.settings.config import RunConfig
 
 if TYPE_CHECKING:
@@ -100,11 +102,21 @@ def server_app(
         def engine(site: Site, folder: Path | None) -> Engine:
             return GridEngine(carrier, site, Identity.of(folder), wait)
 
-        result = begin_or_resume(prepared, Path(str(place)) if place else None, engine)
+        result = begin_or_resume(prepared, Path(str(place)) if place else None, engine, _tell)
         if on_result is not None:
             on_result(result)
 
     return app
+
+
+def _tell(round: Round) -> None:
+    """Say in Flower's log, which `flwr run --stream` shows, how a round ended."""
+    metrics = round.metrics
+    accuracy = metrics.get("mean_test_accuracy")
+    words = "" if accuracy is None else f", mean test accuracy {accuracy:.4f}"
+    for client, reason in metrics["refused"].items():
+        words += f"; left out: client {client} ({reason})"
+    logging.getLogger("flwr").info("round %d%s", round.number, words)
 
 
 def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prepared:

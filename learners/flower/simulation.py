@@ -70,7 +70,7 @@ def simulation(site: Site, folder: Path | None) -> Engine:
     """
     needed("flwr")
     needed("ray")
-    carrier = _Child(site, folder)
+    carrier = Simulation(site, folder)
     try:
         return GridEngine(carrier, site, Identity.of(folder), _SIMULATED)
     except BaseException:
@@ -78,7 +78,7 @@ def simulation(site: Site, folder: Path | None) -> Engine:
         raise
 
 
-class _Child:
+class Simulation:
     """The process that runs the simulation, seen from this one: a grid that is elsewhere."""
 
     def __init__(self, site: Site, folder: Path | None) -> None:

@@ -157,7 +157,9 @@ def run(
         return _carry_out(prepared, folder, None, on_round)
 
 
-def begin_or_resume(prepared: Prepared, out: Path | None, make: MakeEngine) -> Result:
+def begin_or_resume(
+    prepared: Prepared, out: Path | None, make: MakeEngine, on_round: OnRound | None = None
+) -> Result:
     """Return the result of a run on an engine of the caller's, which may have begun before.
 
     Parameters
@@ -168,18 +170,20 @@ def begin_or_resume(prepared: Prepared, out: Path | None, make: MakeEngine) -> R
         Its folder: one that has this very run is gone on with. None keeps everything in memory.
     make
         Makes the engine.
+    on_round
+        Called after each round.
     """
     if out is None:
-        return _carry_out(prepared, None, None, None, make)
+        return _carry_out(prepared, None, None, on_round, make)
     if not (out / "config.toml").is_file():
         with RunFolder.create(out, prepared.config) as folder:
-            return _carry_out(prepared, folder, None, None, make)
+            return _carry_out(prepared, folder, None, on_round, make)
     folder = RunFolder.open(out)
     if folder.result() is not None:
         raise InvalidInputError(f"the run in {out} is finished; choose another folder")
     with folder.alone():
         checkpoint = folder.resume_from(prepared.config, prepared.site.workspace.device)
-        return _carry_out(prepared, folder, checkpoint, None, make)
+        return _carry_out(prepared, folder, checkpoint, on_round, make)
 
 
 def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from flwr.client.mod import secaggplus_mod
 
 from coalitions.errors import CoalitionError
 from learners.algorithm import ALGORITHMS
@@ -162,3 +163,17 @@ def test_nodes_keep_what_checkpoints_refer_to_and_no_more(tmp_path):
     there = {path.stem for path in (tmp_path / "0").rglob("*.safetensors")}
     assert set(seen[-2:]) <= there
     assert len(there) <= 6
+
+
+def test_flower_s_secure_aggregation_leaves_our_messages_as_they_are(tmp_path):
+    """Its mod handles messages of type train only: docs/flower.md says that it is not available."""
+    here = tiny.site("fedavg", rounds=1)
+    plain, modded = nodes(here, tmp_path / "a"), nodes(here, tmp_path / "b")
+    app = modded.app
+
+    def through_the_mod(message, context):
+        return secaggplus_mod(message, context, app)
+
+    modded.app = through_the_mod
+    one, other = (list(federation(here, grid).rounds())[-1] for grid in (plain, modded))
+    assert torch.equal(one.state["model"], other.state["model"])
