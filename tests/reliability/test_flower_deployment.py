@@ -128,12 +128,12 @@ class Deployment:
         )  # fmt: skip
 
     def start(self, name, machine, folder, *arguments):
-        log = (folder / f"{name}.log").open("ab")
         inside = self.network.inside(machine) if self.network else []
-        self.processes[name] = subprocess.Popen(
-            [*inside, *map(str, arguments)],
-            cwd=folder, env=self.environment, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+        with (folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*inside, *map(str, arguments)],
+                cwd=folder, env=self.environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
         return folder / f"{name}.log"
 
     def start_superlink(self):
