@@ -29,11 +29,15 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came back for a parcel: records, or the number of Flower's error, −1 if unreadable."""
+    """What came back for a parcel: records, or the number of Flower's error, −1 if unreadable.
+
+    `reason` is what Flower says about the error; it may repeat a node's own words.
+    """
 
     parcel: str
     content: RecordDict | None
     error: int | None
+    reason: str = ""
 
 
 class Carrier(Protocol):
@@ -108,5 +112,5 @@ class GridCarrier:
 def _delivery(message: FlowerMessage) -> Delivery:
     parcel = message.metadata.reply_to_message_id
     if message.has_error():
-        return Delivery(parcel, None, int(message.error.code))
+        return Delivery(parcel, None, int(message.error.code), str(message.error.reason))
     return Delivery(parcel, message.content, None)

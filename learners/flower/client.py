@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SiteOf = Callable[[str, "Context"], Site]
 """Maps a run's settings and a node to what the node computes with."""
 
+FolderOf = Callable[["Context"], Path]
+"""Maps a node to where it keeps what it remembers."""
+
 _SITES = 4
 """Runs whose network and data a process keeps at hand."""
 
@@ -105,9 +108,7 @@ class _Node:
         return 0
 
 
-def answering(
-    site_of: SiteOf, folder_of: Callable[[Context], Path], app: ClientApp | None = None
-) -> ClientApp:
+def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:
     """Return a client app that answers our questions.
 
     Parameters
@@ -126,7 +127,7 @@ def answering(
 
     @app.query("coalitions")
     def answered(message: FlowerMessage, context: Context) -> FlowerMessage:
-        outcome = _outcome(site_of, folder_of(context), message, context)
+        outcome = _outcome(site_of, folder_of, message, context)
         return Message(outcome.records(), reply_to=message)
 
     return app
@@ -142,13 +143,15 @@ def number_of(context: Context) -> int:
     return number
 
 
-def _outcome(site_of: SiteOf, folder: Path, message: FlowerMessage, context: Context) -> Outcome:
+def _outcome(
+    site_of: SiteOf, folder_of: FolderOf, message: FlowerMessage, context: Context
+) -> Outcome:
     """Return what came of a question; what goes wrong is said, and never ends the node."""
     try:
         question = Question.read(message.content)
         if question.task == GREETING:
             return Outcome(HELLO, client=number_of(context))
-        memory = NodeMemory(folder, question.run, context.state)
+        memory = NodeMemory(folder_of(context), question.run, context.state)
         return _answered(site_of, memory, question, context)
     except NoSolutionError as error:
         return Outcome(ENDS, reason=str(error))

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from coalitions.errors import CoalitionError, NoSolutionError
+from coalitions.errors import CoalitionError, DamagedFileError, NoSolutionError
 from coalitions.files.text import load_json
 from coalitions.files.writing import write_json
 from learners.client.client import Site
 from learners.flower.carrier import Carrier, Delivery, Parcel
-from learners.flower.memory import NOTHING
-from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, Outcome, Question
+from learners.flower.memory import NOTHING, sound_names
+from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, Outcome, Question, quoted
 from learners.flower.records import UnreadableError
 from learners.privacy.mechanism import RATE, RELEASES, STEPS
 from learners.server.engines.engine import Replies
@@ -83,8 +83,14 @@ class Identity:
         if folder is None:
             return cls(uuid.uuid4().hex, 1)
         path = folder / "flower.json"
-        known: Any = load_json(path.read_bytes(), str(path)) if path.is_file() else {}
-        identity = cls(known.get("run", uuid.uuid4().hex), known.get("life", 0) + 1)
+        if not path.is_file():
+            identity = cls(uuid.uuid4().hex, 1)
+        else:
+            known: Any = load_json(path.read_bytes(), str(path))
+            sound = isinstance(known, dict) and type(known.get("life")) is int
+            if not sound or not sound_names(known.get("run")):
+                raise DamagedFileError(f"{path} is damaged: it does not tell the run's id")
+            identity = cls(known["run"], known["life"] + 1)
         write_json(path, {"run": identity.run, "life": identity.life})
         return identity
 
@@ -116,6 +122,7 @@ class GridEngine:
         self._homes: dict[int, int] = {}
         self._greeted: dict[int, int] = {}
         self._greetings: dict[str, tuple[int, float]] = {}
+        self._complaint = ""
         self._looked = -math.inf
         self._number = 0
         self._round = 0
@@ -216,6 +223,7 @@ class GridEngine:
             raise CoalitionError(
                 f"no node of the federation was there within {self._patience.start:g} s; start a"
                 " SuperNode for each client, with its number as partition-id in --node-config"
+                + (f"; the last that was not taken: {self._complaint}" if self._complaint else "")
             )
 
     def _look_round(self) -> None:
@@ -245,13 +253,19 @@ class GridEngine:
         """Note which client a node is, unless another node is that one."""
         node, _ = self._greetings.pop(delivery.parcel)
         if delivery.content is None:
+            self._complaint = _spoken_error(delivery)
             return
         try:
             outcome = Outcome.read(delivery.content, _LEAST_LIMIT)
-        except UnreadableError:
+        except UnreadableError as error:
+            self._complaint = str(error)
             return
         self._greeted[node] = _GREETINGS
-        if outcome.status == HELLO and 0 <= outcome.client < self._n_clients:
+        if outcome.status != HELLO:
+            self._complaint = outcome.reason
+        elif not 0 <= outcome.client < self._n_clients:
+            self._complaint = f"its client is {outcome.client}, not 0 … {self._n_clients - 1}"
+        else:
             self._homes.setdefault(outcome.client, node)
 
     def _parcel(self, node: int, content: RecordDict, round: int) -> Parcel:
@@ -287,7 +301,7 @@ class GridEngine:
                     if delivery.content is not None:
                         came[client] = delivery.content
                     elif delivery.error not in _TRANSIENT or tries[client] > _RETRIES:
-                        came[client] = _spoken_error(delivery.error)
+                        came[client] = _spoken_error(delivery)
             now = time.monotonic()
             busy = set(under_way.values())
             for client in contents:
@@ -306,10 +320,12 @@ class GridEngine:
             time.sleep(self._patience.look)
 
 
-def _spoken_error(code: int | None) -> str:
-    if code in _TRANSIENT:
+def _spoken_error(delivery: Delivery) -> str:
+    if delivery.error in _TRANSIENT:
         return "its node went away before it answered"
-    return "its reply could not be read" if code == -1 else "its app failed"
+    if delivery.error == -1:
+        return "its reply could not be read"
+    return f"its app failed: {quoted(delivery.reason)}"
 
 
 def _sound_books(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,9 +151,13 @@ class Outcome:
         if not sound:
             raise UnreadableError("the reply is not one of ours")
         reply = from_records(records, limit)
-        # The reason is the client's own text, so only its beginning is shown, and that escaped.
-        reason = ascii(about.get("reason"))[1:120].rstrip("'\"")
+        reason = quoted(str(about.get("reason", "")))
         return cls(str(status), reply, reason, str(version), about["books"], int(about["client"]))
+
+
+def quoted(text: str) -> str:
+    """Return a node's own text as we repeat it: only its beginning, and that escaped."""
+    return ascii(text[:200])[1:-1][:120]
 
 
 def _about(records: RecordDict, place: str) -> dict[str, Any]:

@@ -171,11 +171,13 @@ def _settings(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _patience(told: Mapping[str, Any]) -> Patience:
     """Return how long to wait, by the run-config: `wait-for-clients`, `wait-for-answer`."""
-    usual = Patience()
-    return Patience(
-        start=float(told.get("wait_for_clients", usual.start)),
-        answer=float(told.get("wait_for_answer", usual.answer)),
-    )
+    waits = {"start": "wait_for_clients", "answer": "wait_for_answer"}
+    given = {name: told[key] for name, key in waits.items() if key in told}
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            key = waits[name].replace("_", "-")
+            raise InvalidInputError(f"{key} is {value!r}; it must be a number of seconds above 0")
+    return Patience(**given)
 
 
 def _those_there(carrier: GridCarrier, patience: Patience) -> int:

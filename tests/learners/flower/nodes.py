@@ -86,7 +86,7 @@ class Nodes(Grid):
         if code is not None:
             return Message(Error(code, "as the test wants it"), reply_to=message)
         reply = self.app(message, self.contexts[node])
-        tamper = self.broken.get(number_of(self.contexts[node]))
+        tamper = self.broken.get(self.contexts[node].node_config.get("partition-id"))
         greeting = '"hello"' in reply.content["answer"]["json"]
         if tamper is not None and not greeting:
             reply = Message(tamper(reply.content), reply_to=message)

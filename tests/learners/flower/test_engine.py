@@ -7,10 +7,11 @@ import pytest
 import torch
 from flwr.client.mod import secaggplus_mod
 
-from coalitions.errors import CoalitionError
+from coalitions.errors import CoalitionError, DamagedFileError
 from learners.algorithm import ALGORITHMS
 from learners.client.tasks import train
-from learners.flower.engine import Patience
+from learners.flower.client import answering
+from learners.flower.engine import Identity, Patience
 from learners.privacy.mechanism import privacy_of
 from learners.server.engines.local import local_engine
 from learners.server.federation import Federation
@@ -143,6 +144,35 @@ def test_without_any_node_the_run_ends_with_a_sentence(tmp_path):
     grid.gone = set(grid.contexts)
     with pytest.raises(CoalitionError, match=r"no node of the federation was there within 0.01 s"):
         federation(here, grid, Patience(start=0.01, look=0.001))
+
+
+def test_a_node_without_a_number_is_told_what_it_lacks(tmp_path):
+    here = tiny.site("fedavg", clients=1)
+    grid = nodes(here, tmp_path)
+    grid.app = answering(lambda *_: here, lambda _: tmp_path)
+    grid.contexts[FIRST_NODE].node_config.clear()
+    with pytest.raises(CoalitionError, match="a node is told the number of its client"):
+        federation(here, grid, Patience(start=0.1, look=0.001))
+
+
+def test_a_task_that_fails_is_named_with_flower_s_own_words(tmp_path):
+    _, flower, grid = pair("fedavg", tmp_path, rounds=1)
+    flower.registered  # noqa: B018 (before it fails)
+    grid.errors[FIRST_NODE] = [2]
+    line = next(flower.rounds()).metrics
+    assert line["refused"] == {"0": "its app failed: as the test wants it"}
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"run": "../..", "life": 1}', '{"run": 1}'])
+def test_a_damaged_identity_is_named(text, tmp_path):
+    (tmp_path / "flower.json").write_text(text)
+    with pytest.raises(DamagedFileError, match="it does not tell the run's id"):
+        Identity.of(tmp_path)
+
+
+def test_a_run_is_known_again_and_lives_once_more(tmp_path):
+    first, second = Identity.of(tmp_path), Identity.of(tmp_path)
+    assert (first.run, first.life + 1) == (second.run, second.life)
 
 
 def test_two_nodes_cannot_be_the_same_client(tmp_path):
