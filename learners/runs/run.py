@@ -234,6 +234,11 @@ def load_model(out: str | Path, client: int = 0) -> nn.Module:
     config = folder.config()
     import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
+    if "shape" not in about:  # a network of a Flower project's own
+        raise InvalidInputError(
+            f"the network {about['model']} of this run is not one of ours: make it yourself, and"
+            f" load {folder.path / 'models'}/client-{client:04d}.safetensors into it"
+        )
     channels, height, width = about["shape"]
     network = build_model(
         about["model"],

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from flwr.app import Context, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
+from safetensors.torch import load_file
 
-from learners.flower.engine import Patience
+from cli.app import main
+from coalitions.errors import InvalidInputError
+from learners import load_model
 from tests.learners.flower.nodes import Nodes
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "flower_quickstart"
-QUICK = Patience(start=10.0, answer=100.0, look=0.001)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_five_lines_are_changed():
     assert len(new) + len(changed) <= 5
 
 
-def test_the_quickstart_runs_as_pfedsv(quickstart):
+def test_the_quickstart_runs_as_pfedsv(quickstart, monkeypatch):
     from quickstart import pfedsv
 
     app = tomllib.loads((quickstart / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
@@ -61,3 +63,12 @@ def test_the_quickstart_runs_as_pfedsv(quickstart):
     assert result["mean_test_accuracy"] > 0.8
     assert (quickstart / "pfedsv-run" / "relevance.npy").is_file()
     assert len(list((quickstart / "pfedsv-run" / "models").iterdir())) == 3
+    with pytest.raises(InvalidInputError, match="the network Net of this run is not one of ours"):
+        load_model("pfedsv-run")
+    net = pfedsv.Net()
+    net.load_state_dict(load_file("pfedsv-run/models/client-0000.safetensors"))
+    monkeypatch.setattr(sys, "argv", ["coalitions", "report", "pfedsv-run"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert (quickstart / "pfedsv-run" / "report.html").is_file()
