@@ -25,7 +25,7 @@ def measured(engine: str, clients: int, rounds: int) -> tuple[float, float]:
         ends.append(time.perf_counter() - began)
         seconds.append(round.metrics["seconds"])
 
-    settings = {"clients": clients, "rounds": rounds, "train_size": 30, "workers": 2}
+    settings = {"clients": clients, "rounds": rounds, "train_size": 20, "workers": 2}
     run(settings | {"engine": engine, "partition": "iid"}, on_round=note)
     return ends[0] - seconds[0], min(seconds)
 

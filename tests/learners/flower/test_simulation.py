@@ -103,6 +103,7 @@ def test_ctrl_c_ends_all_of_it_and_resume_ends_with_the_numbers_of_local(tmp_pat
     time.sleep(3)
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in left
+    assert "/coalitions-" not in left  # where Ray's processes have their files
     quiet = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
     resumed = subprocess.run([*command, "resume", "stopped", "--json"], check=False, **quiet)
     assert resumed.returncode == 0, resumed.stderr
