@@ -30,6 +30,8 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Hundreds of processes are started: without bytecode, each would compile our modules once more.
+test: export PYTHONDONTWRITEBYTECODE =
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term
 

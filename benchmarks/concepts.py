@@ -119,7 +119,9 @@ class Unknown:
 
 def sampling() -> None:
     """Compare the ways to sample, by their root mean squared error over players or pairs."""
-    print("\nSampling: root mean squared error over 30 seeds (5 of shapiq), 14 players\n")
+    print(
+        "\nSampling: root mean squared error over 30 seeds (5 of shapiq, portfolio), 14 players\n"
+    )
     n = 14
     bits = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
     rng = np.random.default_rng(2)
@@ -133,13 +135,13 @@ def sampling() -> None:
     upper_half = np.triu_indices(n, 1)
     print(f"{'index':<22} {'method':<21} {'budget':>6}  " + "".join(f"{t:>16}" for t in tables))
     for budget in (800, 3000):
-        for method in ("msr", "regression", "star"):
+        for method in ("msr", "regression", "star", "portfolio"):
             errors = [
                 rms(
                     [
                         banzhaf(Unknown(t), method=method, budget=budget, seed=s).values
                         - banzhaf(TableGame(t)).values
-                        for s in range(30)
+                        for s in range(5 if method == "portfolio" else 30)
                     ]
                 )
                 for t in tables.values()
@@ -148,8 +150,10 @@ def sampling() -> None:
         for index, method in (
             ("banzhaf", "msr"),
             ("banzhaf", "regression"),
+            ("banzhaf", "portfolio"),
             ("shapley", "chains"),
             ("shapley", "stratified"),
+            ("shapley", "portfolio"),
             ("shapley", "shapiq SVARM-IQ"),
             ("shapley", "shapiq KernelSHAP-IQ"),
         ):
@@ -157,7 +161,7 @@ def sampling() -> None:
             for table in tables.values():
                 whole = interaction_indices(TableGame(table), index)
                 truth = whole[(1 << upper_half[0]) | (1 << upper_half[1])]
-                seeds = range(5 if "shapiq" in method else 30)
+                seeds = range(5 if "shapiq" in method or method == "portfolio" else 30)
                 errors.append(
                     rms([pairs(table, index, method, budget, s)[upper_half] - truth for s in seeds])
                 )
@@ -186,7 +190,7 @@ def rms(differences: list[np.ndarray]) -> float:
 
 
 def row(index: str, method: str, budget: int, errors: list[float]) -> str:
-    return f"{index:<22} {method:<21} {budget:>6}  " + "".join(f"{e:>16.4f}" for e in errors)
+    return f"{index:<22} {method:<21} {budget:>6}  " + "".join(f"{e:>16.2g}" for e in errors)
 
 
 if __name__ == "__main__":

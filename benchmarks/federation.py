@@ -121,7 +121,7 @@ def federation(model: str, workers: int, n_clients: int = CLIENTS, algorithm: st
 
     from learners.algorithm import build_algorithm
     from learners.client.client import Site
-    from learners.data.clients import ClientData, FederatedData, Split
+    from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
     from learners.server.engines.local import local_engine
@@ -144,7 +144,7 @@ def federation(model: str, workers: int, n_clients: int = CLIENTS, algorithm: st
     )
     module = network(model)
     workspace = Workspace(module, Layout.of(module), torch.device("cpu"))
-    data = FederatedData("benchmark", clients, CLASSES, SHAPE)
+    data = FederatedData("benchmark", clients, of_pictures(SHAPE), classes(CLASSES))
     method = build_algorithm(algorithm, {})
     site = Site(config, method, workspace, data)
     engine = local_engine(site, workers)
@@ -374,9 +374,9 @@ def coalitions_ours() -> dict[str, float]:
     """Our game: all coalitions in one call."""
     import torch
 
-    from learners.client.client import LocalImages
+    from learners.client.client import Samples
     from learners.client.utility import ModelGame
-    from learners.data.clients import Split
+    from learners.data.contents import Split
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
 
@@ -386,7 +386,7 @@ def coalitions_ours() -> dict[str, float]:
     layout = Layout.of(module)
     models = torch.stack([layout.pack(with_state(state)) for state in states])
     workspace = Workspace(module, layout, torch.device("cpu"))
-    data = LocalImages(Split(images, labels), torch.device("cpu"))
+    data = Samples(Split(images, labels), torch.device("cpu"))
     game = ModelGame(workspace, models, data, n_classes=CLASSES)
     began = time.perf_counter()
     values = game(rows)
@@ -401,7 +401,7 @@ def coalitions_two(workers: str) -> dict[str, float]:
     from learners.algorithm import build_algorithm
     from learners.client.client import Site
     from learners.client.tasks import shapley
-    from learners.data.clients import ClientData, FederatedData, Split
+    from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
     from learners.server.engines.local import local_engine
@@ -416,7 +416,7 @@ def coalitions_two(workers: str) -> dict[str, float]:
     layout = Layout.of(module)
     models = torch.stack([layout.pack(with_state(state)) for state in states])
     workspace = Workspace(module, layout, torch.device("cpu"))
-    data = FederatedData("benchmark", (client, client), CLASSES, SHAPE)
+    data = FederatedData("benchmark", (client, client), of_pictures(SHAPE), classes(CLASSES))
     site = Site(config, build_algorithm("fedavg", {}), workspace, data)
     engine = local_engine(site, int(workers))
     message = {"models": models, "with_own": False, "method": "exact"}

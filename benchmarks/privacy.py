@@ -90,7 +90,10 @@ def validation_accuracy(result: Result) -> float:
     with torch.inference_mode():
         return statistics.mean(
             float(
-                (result.model(c).eval()(each.validation.images).argmax(1) == each.validation.labels)
+                (
+                    result.model(c).eval()(each.validation.inputs).argmax(1)
+                    == each.validation.targets
+                )
                 .double()
                 .mean()
             )

@@ -21,7 +21,7 @@ import numpy as np
 
 import solvers
 from coalitions import adjusted_rand_index, refines
-from learners import DATASETS, federated_data, run
+from learners import federated_data, run
 from learners.algorithms import cffl as cffl_method
 from learners.data.ground_truth import (
     among,
@@ -30,17 +30,9 @@ from learners.data.ground_truth import (
     label_overlap,
     true_structure,
 )
-from learners.data.sources.digit_5 import Digit5
 from learners.server.engines import local
 
 T = TypeVar("T")
-
-
-@DATASETS.register("digit-5-32")
-class SmallDigit5(Digit5):
-    """The five digit domains at 32×32, a quarter of the paper's pixels."""
-
-    shape = (3, 32, 32)
 
 
 @dataclass
@@ -161,7 +153,7 @@ def truth_of(bench: Bench, settings: Mapping[str, Any], seed: int) -> np.ndarray
         test_size=settings["test_size"],
         data_dir=bench.data,
     )
-    counts = [np.bincount(c.train.labels, minlength=data.n_classes) for c in data.clients]
+    counts = [np.bincount(c.train.targets, minlength=data.n_classes) for c in data.clients]
     return label_overlap(np.stack(counts))
 
 

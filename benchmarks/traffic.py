@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.traffic_prediction import ModelSize, ideal_trace, predicted_traffic
 from learners.algorithms.pfedsv import PFedSV
 from learners.data.clients import federated_data
 from learners.data.ground_truth import label_overlap
 from learners.models import build_model
+from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traffic
 from learners.rows.parameters import Cut, Layout
 
 NETWORKS: dict[str, tuple[str, tuple[int, int, int], int, Cut, float]] = {
@@ -42,7 +42,7 @@ ROUNDS, CLIENTS = 20, 10
 def relevance(seed: int) -> np.ndarray:
     """Return who shares a label with whom, for the paper's random pairs of labels."""
     data = federated_data("digits", clients=CLIENTS, partition="pathological:2", seed=seed)
-    counts = [np.bincount(each.train.labels, minlength=10) for each in data.clients]
+    counts = [np.bincount(each.train.targets, minlength=10) for each in data.clients]
     return np.asarray(label_overlap(np.stack(counts)), dtype=bool)
 
 

@@ -19,11 +19,14 @@ from typing import Annotated, Any
 
 import typer
 
+import cli.experiments
 import cli.federation
 import cli.games
 from cli.terminal.text import visible
 from coalitions import __version__
 from coalitions.compiling.clock import when_long
+
+HELP = ["-h", "--help"]
 
 app = typer.Typer(
     name="coalitions",
@@ -31,7 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP},
 )
 
 
@@ -60,17 +63,25 @@ def _add_commands(typed: str | None) -> None:
     """
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (cli.games, cli.federation)
+        for room in (cli.games, cli.federation, cli.experiments)
         for module in pkgutil.iter_modules(room.__path__)
         if not module.name.startswith("_")
     }
-    known = {each.name for each in app.registered_commands}  # from an earlier call of `main`
+    app.registered_commands.clear()  # those of an earlier call of `main`
     wanted = (typed or "").replace("-", "_")
     for name in [wanted] if wanted in modules else modules:
         found = importlib.import_module(modules[name])
         for command, function in found.COMMANDS.items():
-            if command not in known:
-                app.command(command)(function)
+            app.command(command)(_summary(function) if typed in HELP else function)
+
+
+def _summary(function: Callable[..., None]) -> Callable[[], None]:
+    """Return what the list of commands shows of one: to make out its flags would take time."""
+
+    def summary() -> None: ...
+
+    summary.__doc__ = function.__doc__
+    return summary
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from coalitions.games.voting import VotingGame
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
+    from coalitions.joint.index import INDICES, Index
     from coalitions.problems.assignment import assignment_game
     from coalitions.problems.bankruptcy import bankruptcy_game
     from coalitions.problems.columns import column_game
@@ -48,12 +49,18 @@ if TYPE_CHECKING:
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
+    from coalitions.results.comparison import RankCorrelation
+    from coalitions.results.many import Estimates
+    from coalitions.results.network import interaction_network
+    from coalitions.results.top import Top, top_k
     from coalitions.sampling.estimator import (
         ESTIMATORS,
+        INTERACTION_ESTIMATORS,
         PAIR_ESTIMATORS,
         SEMIVALUE_ESTIMATORS,
         Estimate,
         Estimator,
+        InteractionEstimator,
         PairEstimator,
         SemivalueEstimator,
     )
@@ -75,10 +82,12 @@ if TYPE_CHECKING:
         core_point,
         least_core,
     )
+    from coalitions.values.interaction_result import Interactions
     from coalitions.values.interactions import (
         PairEstimate,
         interaction,
         interaction_indices,
+        interactions,
         pairwise_interactions,
     )
     from coalitions.values.myerson import myerson_value
@@ -120,10 +129,12 @@ _HOME = {
     ),
     "coalitions.sampling.estimator": (
         "ESTIMATORS",
+        "INTERACTION_ESTIMATORS",
         "PAIR_ESTIMATORS",
         "SEMIVALUE_ESTIMATORS",
         "Estimate",
         "Estimator",
+        "InteractionEstimator",
         "PairEstimator",
         "SemivalueEstimator",
     ),
@@ -136,15 +147,22 @@ _HOME = {
     "coalitions.games.unanimity": ("UnanimityGame",),
     "coalitions.games.voting": ("VotingGame",),
     "coalitions.graph": ("SynergyGraph",),
+    "coalitions.values.interaction_result": ("Interactions",),
+    "coalitions.joint.index": ("INDICES", "Index"),
     "coalitions.values.interactions": (
         "PairEstimate",
         "interaction",
         "interaction_indices",
+        "interactions",
         "pairwise_interactions",
     ),
     "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
     "coalitions.structures.partitions": ("all_partitions", "bell_number", "partition_labels"),
     "coalitions.registry": ("Registry",),
+    "coalitions.results.comparison": ("RankCorrelation",),
+    "coalitions.results.many": ("Estimates",),
+    "coalitions.results.network": ("interaction_network",),
+    "coalitions.results.top": ("Top", "top_k"),
     "coalitions.values.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
     "coalitions.values.shapley": ("shapley",),
     "coalitions.structures.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
@@ -171,6 +189,8 @@ _HOME = {
 
 __all__ = [
     "ESTIMATORS",
+    "INDICES",
+    "INTERACTION_ESTIMATORS",
     "NOTIONS",
     "PAIR_ESTIMATORS",
     "SEMIVALUE_ESTIMATORS",
@@ -182,13 +202,17 @@ __all__ = [
     "CoreMembership",
     "Deviation",
     "Estimate",
+    "Estimates",
     "Estimator",
     "FunctionGame",
     "Game",
     "GraphRestrictedGame",
+    "Index",
     "InducedSubgraphGame",
     "InfeasibleError",
     "InputWarning",
+    "InteractionEstimator",
+    "Interactions",
     "InvalidInputError",
     "Kernel",
     "LeastCore",
@@ -197,10 +221,12 @@ __all__ = [
     "Nucleolus",
     "PairEstimate",
     "PairEstimator",
+    "RankCorrelation",
     "Registry",
     "SemivalueEstimator",
     "SynergyGraph",
     "TableGame",
+    "Top",
     "UnanimityGame",
     "UnknownNameError",
     "VotingGame",
@@ -228,6 +254,8 @@ __all__ = [
     "flow_game",
     "interaction",
     "interaction_indices",
+    "interaction_network",
+    "interactions",
     "join",
     "knn_game",
     "knn_shapley",
@@ -254,6 +282,7 @@ __all__ = [
     "time_left",
     "to_shap",
     "to_shapiq",
+    "top_k",
     "value_table",
     "verify_nucleolus",
 ]

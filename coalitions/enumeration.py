@@ -73,6 +73,7 @@ def value_table(
     *,
     rows_per_call: int = ROWS_PER_CALL,
     between: Callable[[int, int], None] | None = None,
+    known: FloatVector | None = None,
 ) -> FloatVector:
     """Return the values of all 2^n coalitions, indexed by mask.
 
@@ -87,6 +88,8 @@ def value_table(
     between
         Called with the coalitions evaluated so far and all of them, before the first call and
         after each; whoever raises there ends the work.
+    known
+        The first values, which the game is not asked for again.
     """
     n = players_of(game)
     _check_size(n)
@@ -95,9 +98,12 @@ def value_table(
     if table is not None:
         return _checked(np.asarray(table, np.float64), size)
     values = np.empty(size)
+    first = 0 if known is None else len(known)
+    if known is not None:
+        values[:first] = known
     if between is not None:
-        between(0, size)
-    for start in range(0, size, rows_per_call):
+        between(first, size)
+    for start in range(first, size, rows_per_call):
         masks = np.arange(start, min(size, start + rows_per_call))
         values[masks] = evaluate(game, coalitions_of_masks(masks, n))
         if between is not None:

@@ -128,6 +128,25 @@ def players_of(game: Game) -> int:
     return n_players
 
 
+def labels_of(game: Game) -> tuple[str, ...]:
+    """Return the players' names, or their numbers if the game has no name for each of them.
+
+    Examples
+    --------
+    >>> from coalitions import synergy_game
+    >>> labels_of(synergy_game([[0, 2], [2, 0]], ["ann", "bob"]))
+    ('ann', 'bob')
+    """
+    n = players_of(game)
+    named = getattr(game, "labels", None)
+    # A foreign game may call something else its labels: the classes of its data, say.
+    if isinstance(named, list | tuple) and len(named) == n:
+        labels = tuple(map(str, named))
+        if len(set(labels)) == n:
+            return labels
+    return tuple(map(str, range(n)))
+
+
 def evaluate(game: Game, rows: BoolMatrix) -> FloatVector:
     """Return the game's values as a checked float64 vector, one for each row.
 

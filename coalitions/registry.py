@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 T = TypeVar("T")
 
@@ -69,10 +72,7 @@ class Registry(Generic[T]):
         try:
             return self._entries[name]
         except KeyError:
-            raise UnknownNameError(
-                f"there is no {self.kind} named {name!r}; {did_you_mean(name, self._entries)}"
-                f"there are: {', '.join(self.names())}"
-            ) from None
+            raise unknown_name(self.kind, name, self._entries) from None
 
     def __contains__(self, name: object) -> bool:
         self._load()
@@ -100,12 +100,25 @@ class Registry(Generic[T]):
             raise
 
 
+def unknown_name(kind: str, name: str, names: Collection[str]) -> UnknownNameError:
+    """Return what is said about a name that nobody registered."""
+    return UnknownNameError(
+        f"there is no {kind} named {name!r}; {did_you_mean(name, names)}"
+        f"there are: {', '.join(sorted(names))}"
+    )
+
+
+def installed_plugins() -> EntryPoints:
+    """Return the entry points of `PLUGINS` that installed packages have."""
+    from importlib.metadata import entry_points  # slow to import
+
+    return entry_points(group=PLUGINS)
+
+
 @cache
 def _load_plugins() -> None:
     """Import the modules that installed packages name as entry points of `PLUGINS`."""
-    from importlib.metadata import entry_points  # slow to import
-
-    for point in entry_points(group=PLUGINS):
+    for point in installed_plugins():
         try:
             point.load()
         except Exception as error:

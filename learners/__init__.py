@@ -18,22 +18,28 @@ except ImportError as error:
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
     from learners.client.utility import ModelGame
-    from learners.data.clients import FederatedData, federated_data
+    from learners.data.clients import federated_data
+    from learners.data.contents import FederatedData
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
+    from learners.data.own import federation_of
+    from learners.loggers.callback import Callback
     from learners.models import MODELS, Network, build_model
     from learners.runs.run import Result, load_model, resume, run
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
 
 _HOME = {
+    "learners.loggers.callback": ("Callback",),
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
     "learners.settings.config": ("RunConfig",),
-    "learners.data.clients": ("FederatedData", "federated_data"),
+    "learners.data.clients": ("federated_data",),
+    "learners.data.contents": ("FederatedData",),
     "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
     "learners.runs.run": ("Result", "load_model", "resume", "run"),
     "learners.server.federation": ("Federation",),
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
+    "learners.data.own": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.client.utility": ("ModelGame",),
 }
@@ -43,6 +49,7 @@ __all__ = [
     "DATASETS",
     "MODELS",
     "Algorithm",
+    "Callback",
     "DataSet",
     "FederatedData",
     "Federation",
@@ -56,6 +63,7 @@ __all__ = [
     "build_model",
     "detection",
     "federated_data",
+    "federation_of",
     "label_overlap",
     "load_model",
     "resume",

@@ -10,6 +10,8 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+from learners.data.contents import KINDS, Kind
+from learners.rows.workspace import predicted
 from learners.settings.config import RunConfig
 from learners.settings.conversion import from_values
 from learners.settings.options import check_options
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
+    from learners.data.contents import Batch, FederatedData
     from learners.rows.parameters import Layout, Params
     from learners.server.federation import Federation
 
@@ -38,7 +41,7 @@ class Algorithm:
     - the *client's*: `objective`, `proximal`, `model`, `scores`, and any task of its own. They
       run where the data is, maybe in another process or on another machine.
 
-    Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training images at client i,
+    Federated averaging [McMahan2017]_, Algorithm 1: with :math:`n_i` training samples at client i,
 
     .. math:: w^{t+1} = \sum_i \frac{n_i}{\sum_j n_j} w_i^{t+1},
 
@@ -136,12 +139,34 @@ class Algorithm:
         return None
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of targets that the method can learn."""
+        return KINDS
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the metrics that the method goes by; ``auto`` is the usual one."""
+        return ()
+
+    @property
     def validates(self) -> bool:
         """Whether clients measure something on their validation data, and so must have some."""
         return False
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Raise `InvalidInputError` if the method cannot do what it is asked of this network."""
+
+    def check_data(self, data: FederatedData) -> None:
+        """Raise `InvalidInputError` if the method cannot learn what these data are about."""
+        if data.targets.kind not in self.kinds:
+            raise InvalidInputError(
+                f"{self.name} is for {' and '.join(self.kinds)}; {data.name} is {data.targets.kind}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What the method is registered as."""
+        return next((n for n in ALGORITHMS.names() if ALGORITHMS[n] is type(self)), "this method")
 
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Return why ε would be false in a mode, for a reason tasks do not declare; None if not."""
@@ -152,13 +177,13 @@ class Algorithm:
         row: Tensor = message.get("model", client.own_model)
         return row
 
-    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
-        """Return the scores [N, classes] a client gives to images; the highest is its prediction.
+    def scores(self, client: Client, message: Message, inputs: Batch) -> Tensor:
+        """Return what a client's model gives for inputs: scores [N, classes], or other outputs.
 
-        The model of `model` is in the client's workspace already.
+        The model of `model` is in the client's workspace already. Of scores, the highest is the
+        prediction.
         """
-        scores: Tensor = client.workspace.module(images)
-        return scores
+        return predicted(client.workspace.module, inputs)
 
     def options(self) -> dict[str, Any]:
         """Return the method's own options as they are now."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from learners.data.contents import Targets
     from learners.rows.parameters import Layout
 
 LARGEST = 1e100
@@ -40,9 +41,11 @@ class Asked:
     message
         What the client was sent.
     samples
-        Training images that the client registered with.
+        Training samples that the client registered with.
     reply
         The entries that were found sound so far, in the order they are declared in.
+    targets
+        What the federation learns; None if only the network tells it.
     """
 
     layout: Layout
@@ -50,6 +53,12 @@ class Asked:
     message: Mapping[str, Any] = field(default_factory=dict)
     samples: int = 0
     reply: Mapping[str, Any] = field(default_factory=dict)
+    targets: Targets | None = None
+
+    @property
+    def counted(self) -> int | None:
+        """How many counts tell what a client has: one for each class or label."""
+        return self.classes if self.targets is None else self.targets.n_counted
 
     @property
     def classes(self) -> int | None:
@@ -226,7 +235,7 @@ SHARE = Number(least=0, most=1)
 TRAINED = Number(
     whole=True, least=lambda asked: min(1, asked.samples), most=lambda asked: asked.samples
 )
-"""Images that a client trained on: no more than it registered with, and not none of them."""
+"""Samples that a client trained on: no more than it registered with, and not none of them."""
 
 
 def finite(value: object) -> bool:

@@ -150,15 +150,15 @@ def solve(
             role if isinstance(role, str) else tuple(role) for role in at_least_one_of
         ),
     }
+    sizes_asked = {name: demand for name, demand in asked.items() if demand is not None}
+    if not asked["at_least_one_of"]:
+        del sizes_asked["at_least_one_of"]
     if n_best is not None or all_optimal or canonical:
         from solvers.opinions.canonical import canonical as canonical_one
         from solvers.opinions.ranking import ranked
 
-        demands = {name: demand for name, demand in asked.items() if demand is not None}
-        if not asked["at_least_one_of"]:
-            del demands["at_least_one_of"]
         ask = partial(
-            solve, solver=solver, gap=gap, seed=seed, threads=threads, **demands, **options
+            solve, solver=solver, gap=gap, seed=seed, threads=threads, **sizes_asked, **options
         )
         links: dict[str, Any] = {"must_link": must_link, "cannot_link": cannot_link}
         first = {"warm_start": warm_start, "certificate": certificate, "progress": progress}
@@ -173,7 +173,7 @@ def solve(
             partial(ask, graph),
             n_best=n_best,
             all_optimal=all_optimal,
-            sized=bool(demands),
+            sized=bool(sizes_asked),
             time_limit=time_limit,
             first=first,
             **links,
@@ -238,6 +238,7 @@ def solve(
         prove=answer.prove if sizes is None else _prove_teams(graph, problem, answer, asked),
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
+        sizes=sizes_asked,
         losses=lost,
         graph=graph,
     )
@@ -401,7 +402,7 @@ def _with_sizes(
         # Perhaps every structure of these sizes joins such a pair: then it matters how hopeless.
         # It starts from what was found: if the time is over, that is the answer.
         again = plain.restored(call(plain.graph, plain.limits(limits), found.labels, sizes))
-        answer = replace(again, bound=min(again.bound, answer.bound))
+        answer = _with_lower_bound(again, answer)
     return _without_dear_pairs(problem, call, limits, sizes, answer)
 
 
@@ -430,8 +431,14 @@ def _without_dear_pairs(
         return answer
     kept = replace(sizes, apart=tuple(sorted(apart)))
     again = _with_sizes(problem, call, limits, labels, kept)
-    bound = max(again.bound, rounded_up(value))
-    return replace(again, bound=min(bound, answer.bound))
+    return _with_lower_bound(replace(again, bound=max(again.bound, rounded_up(value))), answer)
+
+
+def _with_lower_bound(answer: Answer, before: Answer) -> Answer:
+    """Return an answer with the bound of an earlier one, if that is lower, and its certificate."""
+    if before.bound >= answer.bound:
+        return answer
+    return replace(answer, bound=before.bound, prove=before.prove or answer.prove)
 
 
 def _by_components(

@@ -45,6 +45,9 @@ class Solution:
         Makes the certificate, if the method has one.
     must_link, cannot_link
         Pairs of players that all structures under comparison have together, or apart.
+    sizes
+        What else was demanded, by the names that `solve` and `verify` have for it: sizes, counts,
+        weights and roles. ``verify(graph, structure, certificate, **sizes)`` repeats it.
     losses
         What the structure loses in its negative pairs, where sizes may force pairs together: it
         counts on the scale, too. 0 where no sizes are demanded.
@@ -65,6 +68,7 @@ class Solution:
     prove: Callable[[], Certificate | None] | None = field(default=None, repr=False, compare=False)
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
+    sizes: Mapping[str, Any] = field(default_factory=dict, compare=False)
     losses: float = 0.0
     others: tuple[Solution, ...] = field(default=(), repr=False)
     graph: SynergyGraph | None = field(default=None, repr=False, compare=False)

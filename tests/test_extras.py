@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from coalitions.extras import _PACKAGES
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
+from tests.cli.typed import in_a_process as coalitions
 
 OPTIONAL = sorted({"cbcbox", *(module for modules in _PACKAGES.values() for module in modules)})
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.federation._methods import known_methods
 from cli.terminal.output import Json, Plugin, print_json, stdout
-
-if TYPE_CHECKING:
-    from learners.algorithm import Algorithm
 
 
 def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None:
@@ -16,9 +14,7 @@ def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None
 
     Example: coalitions algorithms --json
     """
-    from learners.algorithm import ALGORITHMS
-
-    methods = {name: _described(ALGORITHMS[name]) for name in ALGORITHMS}
+    methods = {name: _described(method) for name, method in known_methods(plugin).items()}
     if json_output:
         print_json(methods)
         return
@@ -31,7 +27,7 @@ def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None
     stdout().print(table)
 
 
-def _described(method: type[Algorithm]) -> dict[str, Any]:
+def _described(method: type) -> dict[str, Any]:
     first = (method.__doc__ or "").strip().splitlines()[0]
     options = {
         each.name: each.default if isinstance(each.default, (bool, int, float, str)) else None

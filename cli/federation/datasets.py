@@ -1,14 +1,16 @@
-"""`coalitions datasets`: which image sets there are, and how one would be dealt out."""
+"""`coalitions datasets`: which data sets there are, and how one would be dealt out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.terminal.completion import completion
-from cli.terminal.output import Json, Plugin, Seed, print_json, stdout
+from cli.federation._own_data import check_plain, columns_table, own_document, own_table
+from cli.terminal.completion import check_names, completion
+from cli.terminal.output import Json, Plugin, Seed, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 
@@ -16,19 +18,22 @@ def datasets_command(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A data set to deal out; without it, all are listed.",
+            help="A data set to deal out, by its name; or a table or folder of yours, by its path."
+            " Without it, all are listed.",
             autocompletion=completion("datasets"),
         ),
     ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder with data files; default $COALITIONS_DATA.")
     ] = None,
-    clients: Annotated[int, typer.Option(help="Number of clients.")] = 10,
+    clients: Annotated[
+        int | None, typer.Option(help="Number of clients. [default: 10; those of your data]")
+    ] = None,
     partition: Annotated[
         str,
         typer.Option(
-            help="iid, pathological:K, ring:K, dirichlet:A, quantity:A, domains; "
-            "auto takes the usual one."
+            help="iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:A, quantity:A, "
+            "domains; auto takes the usual one."
         ),
     ] = "auto",
     train_size: Annotated[
@@ -38,6 +43,23 @@ def datasets_command(
         list[str] | None,
         typer.Option(metavar="KIND:CLIENTS", help="wrong-labels:0,3, swap-1-7:2 or noise:5."),
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of your table to predict.")
+    ] = None,
+    client_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the client's name.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="classification or regression. [default: by the target]"),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Columns, categories and classes agreed on (.json .toml).")
+    ] = None,
+    share_statistics: Annotated[
+        bool, typer.Option("--share-statistics", help="Scale by pooled sums and counts.")
+    ] = False,
+    test_size: Annotated[int | None, typer.Option(help="Test samples per client.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the split (.png .svg .pdf).")
     ] = None,
@@ -48,12 +70,34 @@ def datasets_command(
     """List the data sets and where each comes from; or show how one is dealt out to clients.
 
     Example: coalitions datasets digits --clients 10 --partition dirichlet:0.1 --plot split.png
+
+    Example: coalitions datasets patients.csv --target died --client-column hospital
     """
+    own = {
+        "target": target,
+        "client_column": client_column,
+        "task": task,
+        "schema": None if schema is None else str(schema),
+        "share_statistics": share_statistics or None,
+        "test_size": test_size,
+    }
+    own = {key: value for key, value in own.items() if value is not None}
+    if name is not None and _is_own(name):
+        given = own | {"clients": clients, "train_size": train_size, "poison": poison or ()}
+        check_plain(plot, data_dir)
+        _show_own(name, partition, seed, given, json_output)
+        return
+    if own:
+        raise InvalidInputError(
+            f"--{next(iter(own)).replace('_', '-')} is for a table or folder of yours, by its path"
+        )
     if name is None:
         if plot is not None:
             raise InvalidInputError("--plot draws one data set's split: name the data set first")
         document = _listed(data_dir)
     else:
+        clients = 10 if clients is None else clients
+        check_names({"datasets": name}, plugin)
         document = _dealt(name, data_dir, clients, partition, train_size, poison, plot, seed)
     if json_output:
         print_json(document)
@@ -76,6 +120,36 @@ def datasets_command(
             domain = entry["domain"] + " poisoned" * entry["poisoned"]
             table.add_row(str(number), domain, *sizes, labels)
     stdout().print(table)
+
+
+def _is_own(name: str) -> bool:
+    from learners.data.doors.paths import is_path
+
+    if not is_path(name, ()):
+        return False
+    from learners.data.dataset import DATASETS  # with those of plug-ins
+
+    return name not in DATASETS
+
+
+def _show_own(
+    path: str, partition: str, seed: int, given: Mapping[str, Any], json_output: bool
+) -> None:
+    """Print what would be dealt of a table or folder."""
+    from learners.settings.config import RunConfig
+
+    values = {key: value for key, value in given.items() if value is not None}
+    config = RunConfig.of({"dataset": path, "partition": partition, "seed": seed} | values)
+    document = own_document(config)
+    if json_output:
+        print_json(document)
+        return
+    stderr().print(document["told"], style="dim", soft_wrap=True)
+    stdout().print(own_table(document))
+    columns = columns_table(document)
+    if columns is not None:
+        stdout().print()
+        stdout().print(columns)
 
 
 def _listed(data_dir: Path | None) -> dict[str, Any]:
@@ -124,6 +198,7 @@ def _dealt(
         draw_split(data, plot)
     return {
         "dataset": name,
+        "task": data.targets.kind,
         "shape": list(data.shape),
         "n_classes": data.n_classes,
         "clients": [

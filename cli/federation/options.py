@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cli.federation._methods import known_methods
 from cli.terminal.completion import UNLISTED, completion, registered
 from cli.terminal.output import Json, Plugin, print_json, stdout
+from coalitions.registry import unknown_name
 from learners.settings.config import RunConfig
 from learners.settings.options import OBSERVABLES, Option, options_of, written
 
@@ -32,7 +34,7 @@ def options_command(
 
     Example: coalitions options pfedsv
     """
-    tables = _tables(name)
+    tables = _tables(name, plugin)
     if json_output:
         print_json(
             {title: {row.name: row.document() for row in rows} for title, rows in tables.items()}
@@ -43,16 +45,17 @@ def options_command(
         _print(tables)
 
 
-def _tables(name: str) -> dict[str, list[Option]]:
+def _tables(name: str, plugins: Sequence[str] | None) -> dict[str, list[Option]]:
     """Return the options to show, by who has them."""
     if name == "run":
         return {"run": options_of(RunConfig)}
-    from learners.algorithm import ALGORITHMS
-
-    if name != "all":
-        return {name: options_of(ALGORITHMS[name])}
-    algorithms = {each: options_of(ALGORITHMS[each]) for each in ALGORITHMS}
-    return {"run": options_of(RunConfig)} | algorithms
+    methods = known_methods(plugins)
+    if name == "all":
+        own = {each: options_of(method) for each, method in methods.items()}
+        return {"run": options_of(RunConfig)} | own
+    if name not in methods:
+        raise unknown_name("algorithm", name, methods)
+    return {name: options_of(methods[name])}
 
 
 def _print(tables: Mapping[str, Sequence[Option]]) -> None:

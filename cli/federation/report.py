@@ -1,4 +1,4 @@
-"""`coalitions report`: what a run did, on one page."""
+"""`coalitions report`: what a run did, on one page; with --watch, what it is doing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.terminal.output import Json, print_json, stderr, stdout
+from coalitions.errors import InvalidInputError
 
 
 def report_command(
@@ -21,25 +22,36 @@ def report_command(
     figures: Annotated[
         Path | None, typer.Option(help="Also write every figure to this folder, as PNG and SVG.")
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Follow runs that go on: the page is written again, and reloads in the browser,"
+            " until they are finished. Ctrl-C stops.",
+        ),
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Seconds from one look to the next with --watch. [default: 5]"),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Write one self-contained HTML page about one run, or several side by side.
 
     Example: coalitions report runs/first runs/second --output comparison.html
     """
-    from cli.report.contents import sections_of
-    from cli.report.methods import methods_of, read_runs
-    from cli.report.page import page
-    from coalitions.files.writing import atomic_write
+    if every is not None and not watch:
+        raise InvalidInputError("--every has no effect without --watch")
+    target = output or folders[0] / "report.html"
+    if watch:
+        from cli.report.watching import watched
 
-    runs, waiting = read_runs(folders)
+        watched(folders, target, 5.0 if every is None else every)
+    from cli.report.writing import write_page
+
+    sections, runs, waiting = write_page(folders, target)
     for late in waiting:
         stderr().print(f"{late} has not finished a round yet, and is left out.", style="dim")
-    methods = methods_of(runs)
-    sections = sections_of(methods)
-    target = output or folders[0] / "report.html"
-    with atomic_write(target) as file:
-        file.write(page(methods, sections).encode())
     written = [str(target)]
     if figures is not None:
         from cli.report.static import save_figures

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from cli.federation._round_progress import RoundProgress
-from cli.federation.run import show
+from cli.federation._stopped import told_when_stopped
+from cli.federation.run import Log, names_of, show
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness
+from cli.terminal.round_progress import RoundProgress
 
 
 def resume_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run's folder.")],
+    log: Log = None,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -21,15 +23,22 @@ def resume_command(
 ) -> None:
     """Finish a run where it was interrupted; the numbers are those of an uninterrupted run.
 
+    Logs that are in the folder go on.
+
     Example: coalitions resume runs/first
     """
+    from learners.loggers.named import loggers_of, logs_in
     from learners.runs.folder import RunFolder
     from learners.runs.run import resume
 
     loudness(quiet, verbose)
     config = RunFolder.open(directory).config()
-    with RoundProgress(config, quiet=quiet, verbose=verbose) as progress:
-        result = resume(directory, on_round=progress.update)
+    loggers = loggers_of([*logs_in(directory), *names_of(log)])
+    with (
+        told_when_stopped(directory, config.rounds, quiet=quiet),
+        RoundProgress(config, quiet=quiet, verbose=verbose) as progress,
+    ):
+        result = resume(directory, on_round=progress.update, callbacks=loggers)
     show(result, json_output)
 
 

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.federation import _run_options as flags
-from cli.federation._round_progress import RoundProgress
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stdout
+from cli.federation._stopped import told_when_stopped
+from cli.terminal import run_options as flags
+from cli.terminal.completion import check_names
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
+from cli.terminal.round_progress import RoundProgress
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast
     from learners.runs.run import Result
+
+Log = Annotated[
+    str | None,
+    typer.Option(
+        metavar="csv,tensorboard",
+        help="Also write every round to metrics.csv or tensorboard/ in the run's folder.",
+    ),
+]
+
+
+def names_of(log: str | None) -> list[str]:
+    """Return the names that --log has."""
+    return [name.strip() for name in (log or "").split(",") if name.strip()]
 
 
 @flags.takes_settings()
@@ -39,6 +54,7 @@ def run_command(
             " take; train nothing, write nothing.",
         ),
     ] = False,
+    log: Log = None,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -54,6 +70,8 @@ def run_command(
 
     loudness(quiet, verbose)
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
+    names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
+    check_names(names | {"models": settings.model}, settings.plugins)
     if dry_run:
         from learners.runs.folder import RunFolder
         from learners.runs.forecast import forecast
@@ -62,12 +80,28 @@ def run_command(
             RunFolder.check_free(out, force=force)
         show_forecast(forecast(settings), json_output)
         return
-    folder = out or _free_folder(f"{settings.algorithm}-{settings.dataset}")
+    folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
+    from learners.loggers.named import loggers_of
     from learners.runs.run import run
 
-    with RoundProgress(settings, quiet=quiet, verbose=verbose) as progress:
-        result = run(settings, folder, force=force, on_round=progress.update)
+    loggers = loggers_of(names_of(log))
+    with (
+        told_when_stopped(folder, settings.rounds, quiet=quiet),
+        RoundProgress(settings, quiet=quiet, verbose=verbose) as progress,
+    ):
+        result = run(
+            settings,
+            folder,
+            force=force,
+            on_round=progress.update,
+            callbacks=loggers,
+            tell=None if quiet else _tell,
+        )
     show(result, json_output)
+
+
+def _tell(sentence: str) -> None:
+    stderr().print(sentence, style="dim", soft_wrap=True, markup=False)
 
 
 def show(result: Result, json_output: bool) -> None:
@@ -92,20 +126,48 @@ def show_forecast(forecast: Forecast, json_output: bool) -> None:
 
 
 def _summary(document: Mapping[str, Any]) -> dict[str, str]:
-    accuracies = document["per_client_test_accuracy"]
     traffic = document["communication"]
     return {
         "algorithm": document["algorithm"],
         "data set": f"{document['dataset']}, {document['clients']} clients",
-        "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
-        "worst client": f"{document['worst_client_accuracy']:.4f}",
-        "each client": " ".join("-" if each is None else f"{each:.3f}" for each in accuracies),
+        **_accuracies(document),
+        **_metrics(document),
         **_left_out(document),
         "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
         **_privacy(document),
         "time": f"{document['seconds']:.1f} s for {document['rounds']} rounds",
         "folder": str(document["out"]),
     }
+
+
+def _accuracies(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the accuracies; nothing where there are none."""
+    if document["mean_test_accuracy"] is None:
+        return {}
+    return {
+        "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
+        "worst client": f"{document['worst_client_accuracy']:.4f}",
+        "each client": _each(document["per_client_test_accuracy"]),
+    }
+
+
+def _metrics(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was asked for beside the accuracy, and for whom it is not defined."""
+    words: dict[str, str] = {}
+    for name, told in document.get("metrics", {}).items():
+        if name == "accuracy":
+            continue
+        mean = "not defined" if told["mean"] is None else f"{told['mean']:.4f}"
+        words[f"mean test {name}"] = mean
+        words[f"{name} of each"] = _each(told["per_client"])
+        if told["undefined"]:
+            who = ", ".join(document["client_names"][int(c)] for c in told["undefined"])
+            words[f"no {name}"] = f"{who}: {next(iter(told['undefined'].values()))}"
+    return words
+
+
+def _each(values: Sequence[float | None]) -> str:
+    return " ".join("-" if each is None else f"{each:.3f}" for each in values)
 
 
 def _left_out(document: Mapping[str, Any]) -> dict[str, str]:

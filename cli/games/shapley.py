@@ -68,10 +68,14 @@ def shapley_command(
                 "evaluations": found.evaluations,
                 "method": found.method,
                 "reason": found.reason,
+                **({"stopped": found.stopped} if found.stopped else {}),
             }
         )
     else:
         _print(found, game.labels)
+    if found.stopped == "interrupted":
+        typer.echo("interrupted: these are the estimates so far", err=True)
+        raise typer.Exit(130)
 
 
 def _print(found: Estimate, labels: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import typer
 from cli.games._data_file import DataQuestion, read_data_game
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
-from cli.terminal.completion import registered
+from cli.terminal.completion import completion, registered
 from cli.terminal.output import Format, Json, Missing, Seed, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
@@ -38,6 +38,8 @@ class Question:
     beta: float
     structure: Path | None
     links: Path | None
+    index: str
+    order: int
 
 
 def value_command(
@@ -52,15 +54,16 @@ def value_command(
         str | None,
         typer.Option(
             help="banzhaf (the default; shapley with --target), shapley, beta-shapley, nucleolus,"
-            " prenucleolus, least-core, core, owen, payoffs, myerson, shapley-interaction or"
-            " banzhaf-interaction."
+            " prenucleolus, least-core, core, owen, payoffs, myerson, shapley-interaction,"
+            " banzhaf-interaction, or interactions of any order."
         ),
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(
             help=f"auto, or of banzhaf and beta-shapley: {', '.join(registered('semivalues'))}; of"
-            f" the interactions: {', '.join(registered('pairs'))}. Not every concept has them all."
+            f" the interactions of pairs: {', '.join(registered('pairs'))}; of any order:"
+            f" {', '.join(registered('interactions'))}. Not every concept has them all."
         ),
     ] = None,
     budget: Annotated[
@@ -79,6 +82,16 @@ def value_command(
     ] = None,
     links: Annotated[
         Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Of interactions: {', '.join(registered('indices'))} (k-SII).",
+            autocompletion=completion("indices"),
+        ),
+    ] = None,
+    order: Annotated[
+        int | None, typer.Option(help="Of interactions: most players of a coalition (2).")
     ] = None,
     target: Annotated[
         str | None,
@@ -103,6 +116,8 @@ def value_command(
 
     Example: coalitions value examples/data/three_domains.csv --concept nucleolus
 
+    Example: coalitions value examples/data/three_domains.csv --concept interactions --order 3
+
     Example: coalitions value patients.csv --target ill --model forest --units hospital
     """
     if concept is None:
@@ -114,7 +129,7 @@ def value_command(
         )
     answer, takes = CONCEPTS[concept]
     given: dict[str, object] = {"method": method, "budget": budget, "alpha": alpha, "beta": beta}
-    given |= {"structure": structure, "links": links}
+    given |= {"structure": structure, "links": links, "index": index, "order": order}
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option}")
@@ -138,12 +153,17 @@ def value_command(
         1.0 if beta is None else beta,
         structure,
         links,
+        index or "k-SII",
+        2 if order is None else order,
     )
     document = {"concept": concept, **answer(question), **understood}
     if json_output:
         print_json(document)
     else:
         _print(document)
+    if document.get("stopped") == "interrupted":
+        typer.echo("interrupted: these are the estimates so far", err=True)
+        raise typer.Exit(130)
 
 
 def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
@@ -160,6 +180,7 @@ def _estimate(game: FileGame | NamedGame, estimate: Estimate) -> Document:
         "stderr": _named(game, estimate.stderr),
         "evaluations": estimate.evaluations,
         "method": estimate.method,
+        **({"stopped": estimate.stopped} if estimate.stopped else {}),
     }
 
 
@@ -314,6 +335,20 @@ def _interaction(asked: Question, index: Any) -> Document:  # noqa: ANN401 (one 
     }
 
 
+def _interactions(asked: Question) -> Document:
+    from coalitions.values.interactions import interactions
+
+    found = interactions(
+        asked.game,
+        asked.index,
+        asked.order,
+        method=asked.method,
+        budget=asked.budget,
+        seed=asked.seed,
+    )
+    return found.document
+
+
 SAMPLING = frozenset({"method", "budget"})
 
 CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
@@ -329,6 +364,7 @@ CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
     "myerson": (_myerson, frozenset({"links"})),
     "shapley-interaction": (_shapley_interaction, SAMPLING),
     "banzhaf-interaction": (_banzhaf_interaction, SAMPLING),
+    "interactions": (_interactions, SAMPLING | {"index", "order"}),
 }
 """Each concept and the options it takes; any other that is given is a mistake, not ignored."""
 
@@ -338,9 +374,10 @@ def _print(document: Document) -> None:
 
     console = stdout()
     errors = document.get("stderr", {})
-    if "pairs" in document:
-        table = Table("players", "interaction", "± standard error", box=None, pad_edge=False)
-        for pair in document["pairs"]:
+    if "pairs" in document or "interactions" in document:
+        title = document.get("index", "interaction")
+        table = Table("players", title, "± standard error", box=None, pad_edge=False)
+        for pair in document.get("pairs") or document["interactions"]:
             name = visible(" – ".join(pair["players"]))
             table.add_row(name, figure(pair["value"], 6), f"{pair['stderr']:.2g}")
     else:

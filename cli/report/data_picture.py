@@ -9,7 +9,7 @@ import numpy as np
 from coalitions.drawing.pictures import plain_style
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import atomic_write
-from learners.data.clients import FederatedData
+from learners.data.contents import FederatedData
 from learners.data.partitions import Counts
 
 # Okabe and Ito's colours, told apart with any kind of colour vision.
@@ -23,9 +23,7 @@ def label_counts(data: FederatedData) -> Counts:
 
     Images set aside for validation are not counted; poisoned labels are counted as they stand.
     """
-    return np.stack(
-        [np.bincount(c.train.labels.numpy(), minlength=data.n_classes) for c in data.clients]
-    )
+    return np.stack([data.targets.counts(c.train.targets).numpy() for c in data.clients])
 
 
 @plain_style()
@@ -42,6 +40,10 @@ def draw_split(data: FederatedData, path: Path) -> None:
         raise InvalidInputError(f"{path}: a picture ends in {', '.join(FORMATS)}")
     counts = label_counts(data)
     n_clients, n_classes = counts.shape
+    if not n_classes:
+        raise InvalidInputError(
+            f"the picture shows who has which label, and {data.name} has none: it is a regression"
+        )
     # 0.4 inch per dot up to a size that still prints; then the dots get smaller.
     width, height = (min(14.0, 1.8 + 0.4 * n) for n in (n_clients, n_classes))
     figure = Figure(figsize=(width, height), layout="constrained")

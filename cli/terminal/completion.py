@@ -1,23 +1,29 @@
-"""The names there are, for the shell to complete: read from the source, nothing is imported."""
+"""The names there are, read from the source: to complete them, and to know a misspelt one."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import typer
+
+from coalitions.registry import installed_plugins, unknown_name
 
 _PLACES = {
     "algorithms": ("ALGORITHMS", "learners.algorithms"),
     "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
     "datasets": ("DATASETS", "learners.data.sources"),
+    "experiments": ("EXPERIMENTS", "learners.reproduction.experiments"),
     "models": ("MODELS", "learners.models"),
     "solvers": ("SOLVERS", "solvers"),
     "estimators": ("ESTIMATORS", "coalitions.estimators"),
     "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.semivalue_estimators"),
     "pairs": ("PAIR_ESTIMATORS", "coalitions.pair_estimators"),
+    "interactions": ("INTERACTION_ESTIMATORS", "coalitions.interaction_estimators"),
+    "indices": ("INDICES", "coalitions.indices"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 
@@ -42,6 +48,25 @@ def registered(kind: str) -> list[str]:
             for name in pattern.findall(file.read_text(encoding="utf-8"))
         }
     )
+
+
+SPOKEN = {"algorithms": "algorithm", "datasets": "data set", "models": "model"}
+"""What one of a kind is called, where looking it up loads torch."""
+
+
+def check_names(names: Mapping[str, str], plugins: Collection[str] | None) -> None:
+    """Refuse misspelt names, by kind, before torch is loaded to look them up.
+
+    Whatever a plug-in may bring, or may be a path, is left to the registries.
+    """
+    if plugins or "torch" in sys.modules:
+        return
+    for kind, name in names.items():
+        known = registered(kind)
+        if name not in (*known, "auto") and re.fullmatch(r"[\w-]+", name):
+            if Path(name).exists() or installed_plugins():
+                return
+            raise unknown_name(SPOKEN[kind], name, known)
 
 
 def completion(kind: str, *, several: bool = False) -> Callable[[str], list[str]]:

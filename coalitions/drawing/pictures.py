@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coalitions.errors import InvalidInputError
+from coalitions.files.writing import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = (".png", ".svg", ".pdf")
+
+FILE_DPI, SCREEN_DPI = 130, 75
+"""Points of an inch in files, and in notebooks, which should stay small."""
 
 
 @contextmanager
@@ -20,3 +35,51 @@ def plain_style() -> Iterator[None]:
         matplotlib.rcParams["text.parse_math"] = False
         matplotlib.rcParams["svg.hashsalt"] = "coalition-kit"  # else ids in an .svg are random
         yield
+
+
+@cache
+def _kind() -> type[Figure]:
+    from matplotlib.figure import Figure
+
+    class Shown(Figure):
+        """A figure that notebooks show as it is, whether they have heard of pyplot or not."""
+
+        def _repr_png_(self) -> bytes:
+            return picture(self, "png", dpi=SCREEN_DPI)
+
+    return Shown
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches, which belongs to no window."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = _kind()(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def picture(figure: Figure, kind: str, dpi: int = FILE_DPI) -> bytes:
+    """Return a figure as the content of a file; the same figure gives the same bytes."""
+    file = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with plain_style():
+        figure.savefig(file, format=kind, dpi=dpi, metadata=undated)
+    return file.getvalue()
+
+
+def check_picture_path(path: Path) -> None:
+    """Raise unless a picture can be written under this name; ask before drawing."""
+    if path.suffix.lower() not in PICTURES:
+        raise InvalidInputError(
+            f"{path.name} ends in {path.suffix or 'nothing'}; a picture is a .png, .svg or .pdf"
+            " file"
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"{path}: cannot be written: there is no folder {path.parent}")
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure to a file; its ending says which kind."""
+    check_picture_path(path)
+    write_whole(path, picture(figure, path.suffix.lower()[1:]))

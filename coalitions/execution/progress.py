@@ -22,8 +22,8 @@ def time_left(
 ) -> EvaluationProgress:
     """Return a `progress` for `shapley` and its like that writes the time left to `stream`.
 
-    On a terminal the line is written over; elsewhere each is a line of its own. A game is reported
-    after each call, so give the estimate a `batch_size` if calls take long.
+    On a terminal the line is written over; elsewhere each is a line of its own. A game that takes
+    more than ten seconds is reported every 16 coalitions, unless there is a `batch_size`.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from coalitions.files.opening import opened
 from coalitions.files.storage import disk_trouble_named, storage_error
 from coalitions.files.text import load_json
 from coalitions.files.writing import write_json
-from coalitions.game import FloatVector, Game, as_coalitions, evaluate, players_of
+from coalitions.game import FloatVector, Game, as_coalitions, evaluate, labels_of, players_of
 
 if sys.platform != "win32":
     import fcntl
@@ -102,7 +102,7 @@ class StoredGame:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the players: the game's own, or numbers."""
-        return tuple(getattr(self.game, "labels", map(str, range(self.n_players))))
+        return labels_of(self.game)
 
     def __len__(self) -> int:
         """Return how many coalitions are known."""

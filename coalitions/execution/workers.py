@@ -20,7 +20,15 @@ from numpy.typing import ArrayLike
 
 from coalitions.checks import whole_number
 from coalitions.errors import InvalidInputError, NoSolutionError
-from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, evaluate, players_of
+from coalitions.game import (
+    BoolMatrix,
+    FloatVector,
+    Game,
+    as_coalitions,
+    evaluate,
+    labels_of,
+    players_of,
+)
 
 
 def parallel(
@@ -36,8 +44,8 @@ def parallel(
     game
         Any game whose value of a coalition depends on that coalition alone.
     workers
-        How many processes to start, or an executor of `concurrent.futures` that is ready (joblib's,
-        Dask's and Ray's have its ``submit``). An executor that is given is not shut down here.
+        How many processes to start, or an executor of `concurrent.futures` that is ready (joblib
+        and Dask have one; for Ray see docs/problems.md). It is not shut down here.
     chunk_size
         How many coalitions a worker is asked for at once. One is right if they take long; a game
         that is quick on many rows wants more.
@@ -85,7 +93,7 @@ class ParallelGame:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the players: the game's own, or numbers."""
-        return tuple(getattr(self.game, "labels", map(str, range(self.n_players))))
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, one for each row, in order."""
@@ -131,6 +139,10 @@ class ParallelGame:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 return self._pool.submit(_evaluated, rows)
         return self._pool.submit(_evaluated, rows)
+
+    def around(self, game: Game) -> ParallelGame:
+        """Return another game with as many workers, who are started when they are needed."""
+        return ParallelGame(game, self.workers, self.chunk_size, self.threads)
 
     def close(self) -> None:
         """End the processes that were started here; a later call starts new ones."""

@@ -144,7 +144,7 @@ def read_text_table(
                 text: io.TextIOWrapper = lines, found: Understood = understood
             ) -> Iterator[Row]:
                 text.seek(0)
-                return _csv_rows(text, found.separator, where)
+                return csv_rows(text, found.separator, where)
 
             graph = graph_of_rows(
                 rows, where, understood, symmetrise=symmetrise, missing=missing, tell=tell
@@ -191,7 +191,8 @@ def _ends_in_number(row: Sequence[str]) -> bool:
     return not filled or any(number(filled[-1], mark) is not None for mark in ".,")
 
 
-def _csv_rows(lines: Iterable[str], separator: str, where: str) -> Iterator[Row]:
+def csv_rows(lines: Iterable[str], separator: str, where: str) -> Iterator[Row]:
+    """Give the rows of a text, without the line by which Excel names the separator."""
     table = csv.reader(lines, delimiter=separator, skipinitialspace=separator == " ")
     try:
         for row in table:
@@ -218,7 +219,7 @@ def graph_of_rows(
     tell: Callable[[str], None] | None,
 ) -> SynergyGraph:
     """Return the graph in the rows of a table, which can be gone through again."""
-    understood.mark = _mark(rows(), where, understood)
+    understood.mark = found_mark(rows(), where, understood)
     if understood.mark == ",":
         understood.notes.append("decimal commas")
     lines = _lines(rows(), where, understood)
@@ -244,7 +245,7 @@ def _many(noun: str, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _mark(rows: Iterator[Row], where: str, understood: Understood) -> str:
+def found_mark(rows: Iterator[Row], where: str, understood: Understood) -> str:
     """Return the decimal mark: the first cell that leaves no doubt tells it."""
     doubtful: tuple[int, int, str] | None = None
     beside = None  # what the first row and column tell: if nobody has a name, they are numbers, too

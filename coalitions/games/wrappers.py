@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import BudgetError, InvalidInputError
-from coalitions.game import FloatVector, Game, IntVector, as_coalitions, evaluate, players_of
+from coalitions.game import (
+    FloatVector,
+    Game,
+    IntVector,
+    as_coalitions,
+    evaluate,
+    labels_of,
+    players_of,
+)
 
 
 def cached(game: Game, *, limit: int | None = None) -> CachedGame:
@@ -67,6 +75,11 @@ class CachedGame:
         """Number of players."""
         return int(self.game.n_players)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
+
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions; only unseen ones are evaluated."""
         rows = as_coalitions(coalitions, self.n_players)
@@ -88,6 +101,13 @@ class CachedGame:
             self.calls += 1
             known.update(zip(fresh, values.tolist(), strict=True))
         return np.fromiter((known[key] for key in keys), np.float64, len(keys))
+
+    def remember(self, coalitions: ArrayLike, values: FloatVector) -> None:
+        """Take over values that the game inside has returned to somebody else."""
+        keys = _keys(as_coalitions(coalitions, self.n_players))
+        before = len(self._values)
+        self._values.update(zip(keys, values.tolist(), strict=True))
+        self.evaluations += len(self._values) - before
 
     def unseen(self, coalitions: ArrayLike) -> int:
         """Return how many distinct coalitions among these have not been evaluated yet."""
@@ -126,6 +146,11 @@ class NormalisedGame:
     def n_players(self) -> int:
         """Number of players."""
         return int(self.game.n_players)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the shifted values of the coalitions."""
@@ -184,6 +209,12 @@ class RestrictedGame:
         """Number of players that are left."""
         return len(self.players)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players that are left."""
+        names = labels_of(self.game)
+        return tuple(names[player] for player in self.players)
+
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions of the players that are left."""
         rows = as_coalitions(coalitions, self.n_players)
@@ -223,6 +254,11 @@ class ReportedGame:
     def n_players(self) -> int:
         """Number of players."""
         return int(self.game.n_players)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, and report."""

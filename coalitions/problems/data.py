@@ -18,6 +18,7 @@ from coalitions.game import (
     Game,
     IntVector,
     evaluate,
+    labels_of,
     players_of,
 )
 from coalitions.one_thread import one_blas_thread
@@ -215,6 +216,7 @@ def leave_one_out(game: Game) -> Estimate:
         evaluations=n + 1,
         method="exact",
         reason="leaving one out takes n + 1 evaluations",
+        labels=labels_of(game),
     )
 
 

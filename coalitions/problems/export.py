@@ -9,9 +9,10 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
-from coalitions.game import Game, evaluate, players_of
+from coalitions.game import Game, evaluate, labels_of, players_of
 from coalitions.problems.features import FeatureGame
 from coalitions.sampling.estimator import Estimate
+from coalitions.values.interaction_result import Interactions
 
 
 def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) -> Any:  # noqa: ANN401
@@ -42,36 +43,47 @@ def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) 
     return shap.Explanation(**stacked, feature_names=told[0]["feature_names"])
 
 
-def to_shapiq(result: Estimate, game: Game) -> Any:  # noqa: ANN401
-    """Return `shapiq.InteractionValues` of Shapley values, for shapiq's plots.
+def to_shapiq(result: Estimate | Interactions, game: Game) -> Any:  # noqa: ANN401
+    """Return `shapiq.InteractionValues` of Shapley values or interactions, for shapiq's plots.
 
     Parameters
     ----------
     result
-        The Shapley values of the players.
+        The Shapley values of the players, or what `interactions` returned.
     game
         The game they belong to; its value of the empty coalition, one evaluation, is the baseline.
     """
     needed("shapiq")
     from shapiq import InteractionValues  # type: ignore[import-untyped, unused-ignore]
 
-    told = _told(result, game)
-    n = len(result.values)
-    scores: dict[tuple[int, ...], float] = {
-        (): told["base_values"],
-        **{(k,): float(result.values[k]) for k in range(n)},
-    }
+    n = players_of(game)
+    scores: dict[tuple[int, ...], float]
+    if isinstance(result, Interactions):
+        if result.n_players != n:
+            raise InvalidInputError(
+                f"the result is about {result.n_players} players, but the game has {n}"
+            )
+        base = _empty(game)
+        index, order, scores = result.index, result.order, {(): base, **result.mapping}
+    else:
+        told = _told(result, game)
+        base, index, order = told["base_values"], "SV", 1
+        scores = {(): base, **{(k,): float(result.values[k]) for k in range(n)}}
     return InteractionValues(
         np.array(list(scores.values())),
-        index="SV",
+        index=index,
         min_order=0,
-        max_order=1,
+        max_order=order,
         n_players=n,
         interaction_lookup={players: k for k, players in enumerate(scores)},
         estimated=result.method != "exact",
         estimation_budget=result.evaluations,
-        baseline_value=told["base_values"],
+        baseline_value=base,
     )
+
+
+def _empty(game: Game) -> float:
+    return float(evaluate(game, np.zeros((1, players_of(game)), np.bool_))[0])
 
 
 def _told(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a game, or a list by mistake)
@@ -86,8 +98,8 @@ def _told(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a gam
         data = game.row[[features[0] for features in game.players]]
     return {
         "values": result.values,
-        "base_values": float(evaluate(game, np.zeros((1, n), np.bool_))[0]),
+        "base_values": _empty(game),
         "data": data,
         "error_std": result.stderr,
-        "feature_names": list(getattr(game, "labels", map(str, range(n)))),
+        "feature_names": list(labels_of(game)),
     }

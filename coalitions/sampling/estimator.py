@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector
+from coalitions.joint.index import Index
 from coalitions.registry import Registry
 from coalitions.sampling.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from coalitions.results.comparison import RankCorrelation
 
 AXIOMS = frozenset({"efficiency", "null player", "linearity", "symmetry"})
 """What characterises the Shapley value [Shapley1953]_.
@@ -42,6 +53,13 @@ class Estimate:
         Why this method was taken.
     degrees_of_freedom
         Of the standard errors: their intervals are Student's, not the normal distribution's.
+    labels
+        Names of the players; empty if they have none.
+    base
+        The value of the empty coalition, if it was evaluated: what the values are added to.
+    stopped
+        Why there are fewer evaluations than the budget allows: ``"target error"``, or
+        ``"interrupted"`` by Ctrl-C; empty if neither.
     """
 
     values: FloatVector
@@ -50,6 +68,98 @@ class Estimate:
     method: str
     reason: str = ""
     degrees_of_freedom: float = np.inf
+    labels: tuple[str, ...] = ()
+    base: float | None = None
+    stopped: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the players, or their numbers."""
+        return self.labels or tuple(map(str, range(len(self.values))))
+
+    @property
+    def named(self) -> dict[Any, float]:
+        """The value of each player by its name, or of each pair by both names.
+
+        Examples
+        --------
+        >>> from coalitions import cost_game, shapley
+        >>> shapley(cost_game({"ann": 3, "bob": 5, ("ann", "bob"): 6})).named
+        {'ann': 2.0, 'bob': 4.0}
+        """
+        return {name: value for name, value, _ in rows_of(self)}
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame with a row for each player: value, error, 95 % interval.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from coalitions.results.tables import estimate_frame
+
+        return estimate_frame(self)
+
+    def to_json(self) -> str:
+        """Return a JSON document, as ``coalitions shapley --json`` prints it."""
+        from coalitions.results.tables import estimate_json
+
+        return estimate_json(self)
+
+    def plot(self, kind: str | None = None, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure of the values.
+
+        Parameters
+        ----------
+        kind
+            ``"bar"``, the default, has the 95 % intervals; ``"waterfall"`` goes from the value of
+            the empty coalition to that of all players, one step for each, and ``"force"`` shows
+            the same in one line. Of pairs the one kind is ``"network"``.
+        path
+            Where to write the picture as well: ``.png``, ``.svg`` or ``.pdf``.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        from coalitions.results.figures import estimate_figure
+
+        return estimate_figure(self, kind, path)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the values, as notebooks show it."""
+        from coalitions.results.tables import estimate_html
+
+        return estimate_html(self)
+
+    def difference(self, other: Estimate) -> Estimate:
+        """Return these values minus the other ones, with the errors of both.
+
+        The errors are taken as independent: give the two estimates different seeds. With one seed
+        both have asked for the same coalitions, and the true error is smaller if the games are
+        alike. Players are matched by name.
+
+        Examples
+        --------
+        >>> one = Estimate(np.array([1.0, 2.0]), np.array([0.3, 0.0]), 20, "permutation")
+        >>> two = Estimate(np.array([0.5, 2.0]), np.array([0.4, 0.0]), 20, "permutation")
+        >>> one.difference(two).values, one.difference(two).stderr
+        (array([0.5, 0. ]), array([0.5, 0. ]))
+        """
+        from coalitions.results.comparison import difference
+
+        return difference(self, other)
+
+    def rank_correlation(self, other: Estimate, level: float = 0.95) -> RankCorrelation:
+        """Return how far two estimates agree on the order of the players, with an interval.
+
+        See `coalitions.RankCorrelation`.
+        """
+        from coalitions.results.comparison import rank_correlation
+
+        return rank_correlation(self, other, level)
 
     def interval(self, level: float = 0.95) -> tuple[FloatVector, FloatVector]:
         """Return the lower and the upper ends of the confidence intervals.
@@ -69,6 +179,17 @@ class Estimate:
         factor = stdtrit(max(1.0, self.degrees_of_freedom), tail) if finite else ndtri(tail)
         half = float(factor) * self.stderr
         return self.values - half, self.values + half
+
+
+def rows_of(estimate: Estimate) -> Iterator[tuple[Any, float, float]]:
+    """Give name, value and standard error of each player; of each pair, both names."""
+    names = estimate.names
+    values, errors = estimate.values.tolist(), estimate.stderr.tolist()
+    if estimate.values.ndim == 1:
+        yield from zip(names, values, errors, strict=True)
+        return
+    for i, j in combinations(range(len(names)), 2):
+        yield (names[i], names[j]), values[i][j], errors[i][j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +247,12 @@ class SemivalueEstimator(Sampler):
     ----------
     sizes
         How likely a player meets k others [n], see `coalitions.semivalue`.
+    index
+        The same as an index of single players, if more is known about it than the sizes.
     """
 
     sizes: FloatVector
+    index: Index | None = None
 
     banzhaf_only: ClassVar[bool] = False
     """Whether the method knows the Banzhaf value alone, whatever the sizes."""
@@ -150,10 +274,28 @@ class PairEstimator(Sampler):
     """The indices the method knows."""
 
 
+@dataclass(frozen=True)
+class InteractionEstimator(Sampler):
+    """A way to estimate an interaction index of all coalitions up to its order.
+
+    Its values stand one after the other: size by size, and in each in lexicographic order.
+
+    Attributes
+    ----------
+    index
+        The index and its order.
+    """
+
+    index: Index
+
+
 ESTIMATORS: Registry[type[Estimator]] = Registry("estimator", "coalitions.estimators")
 SEMIVALUE_ESTIMATORS: Registry[type[SemivalueEstimator]] = Registry(
     "semivalue estimator", "coalitions.semivalue_estimators"
 )
 PAIR_ESTIMATORS: Registry[type[PairEstimator]] = Registry(
     "pair estimator", "coalitions.pair_estimators"
+)
+INTERACTION_ESTIMATORS: Registry[type[InteractionEstimator]] = Registry(
+    "interaction estimator", "coalitions.interaction_estimators"
 )

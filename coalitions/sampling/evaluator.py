@@ -7,12 +7,23 @@ from functools import cached_property
 
 import numpy as np
 
-from coalitions.enumeration import ROWS_PER_CALL, value_table
-from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of
+from coalitions.compiling.clock import clock
+from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks, value_table
+from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of, table_of
 from coalitions.games.wrappers import CachedGame
 
 EvaluationProgress = Callable[[int, int], None]
 """Called with the evaluations made and the budget."""
+
+ROWS_PER_REPORT = 16
+"""Rows of one call to a game that takes long, if somebody waits for reports of progress."""
+
+PROBE = 2
+"""Coalitions that are evaluated first, to see how long the rest will take."""
+
+
+class TooLongError(Exception):
+    """A call to the game would take longer than it may; what is evaluated is remembered."""
 
 
 class Evaluator:
@@ -31,6 +42,9 @@ class Evaluator:
         Most rows of one call to the game; None for no limit.
     progress
         Called after each call to the game.
+    most_seconds
+        What one call of an estimator may take, as far as a few coalitions can tell; a longer one
+        is refused by `TooLongError`. None for no limit.
     """
 
     def __init__(
@@ -40,18 +54,29 @@ class Evaluator:
         *,
         batch_size: int | None = None,
         progress: EvaluationProgress | None = None,
+        most_seconds: float | None = None,
     ) -> None:
         self.game = game
         self.budget = budget
+        self.most_seconds = most_seconds
         self._batch_size = batch_size
         self._progress = progress
-        self._memory = CachedGame(_Split(self), limit=budget)
+        self._calls = _Split(self)
+        self._memory = CachedGame(self._calls, limit=budget)
+        self._table_empty: float | None = None
 
     def within(self, budget: int) -> Evaluator:
         """Return an evaluator with a smaller budget that shares what is known already."""
         part = Evaluator(self.game, budget)
         part._memory = CachedGame(self._memory, limit=budget)
         return part
+
+    def go_slowly(self) -> None:
+        """Take as long as it takes from now on, with reports every few coalitions."""
+        self.most_seconds = None
+        if self._progress is not None and self._batch_size is None:
+            # Of a game that is shared among workers, so many chunks.
+            self._batch_size = ROWS_PER_REPORT * int(getattr(self.game, "chunk_size", 1))
 
     @property
     def n_players(self) -> int:
@@ -62,6 +87,11 @@ class Evaluator:
     def evaluations(self) -> int:
         """Number of distinct coalitions evaluated so far."""
         return self._memory.evaluations
+
+    @property
+    def seconds(self) -> float:
+        """How long the game has taken for what was asked through here."""
+        return self._calls.seconds
 
     @property
     def left(self) -> int:
@@ -79,6 +109,15 @@ class Evaluator:
         empty, grand = self(np.repeat([[False], [True]], self.n_players, axis=1))
         return float(empty), float(grand)
 
+    @property
+    def empty(self) -> float | None:
+        """The value of the empty coalition if it is known; nothing is evaluated for it."""
+        table = table_of(self.game)
+        if table is not None:
+            return float(table[0])
+        nobody = np.zeros((1, self.n_players), np.bool_)
+        return self._table_empty if self.unseen(nobody) else float(self(nobody)[0])
+
     def __call__(self, coalitions: BoolMatrix) -> FloatVector:
         """Return the values of the coalitions [m, n], one for each row."""
         return self._memory(coalitions)
@@ -88,13 +127,26 @@ class Evaluator:
         return self._memory.unseen(coalitions)
 
     def table(self) -> FloatVector:
-        """Return all 2^n values; they are not remembered one by one."""
+        """Return all 2^n values; they are not remembered one by one, unless some are already."""
         rows = min(ROWS_PER_CALL, self._batch_size or ROWS_PER_CALL)
-        return value_table(self.game, rows_per_call=rows, between=self._after_batch)
+        if self.evaluations:
+            return value_table(self._memory, rows_per_call=rows)
+        known = None
+        if self.most_seconds is not None:
+            start = clock()
+            known = self(coalitions_of_masks(range(PROBE), self.n_players))
+            self._check_speed((clock() - start) / PROBE, (1 << self.n_players) - PROBE)
+        table = value_table(self.game, rows_per_call=rows, between=self._after_batch, known=known)
+        self._table_empty = float(table[0])
+        return table
 
     def _after_batch(self, done: int, size: int) -> None:
         if done and self._progress is not None:
             self._progress(done, size)
+
+    def _check_speed(self, seconds_each: float, rows_left: int) -> None:
+        if self.most_seconds is not None and seconds_each * rows_left > self.most_seconds:
+            raise TooLongError
 
 
 class _Split:
@@ -103,6 +155,7 @@ class _Split:
     def __init__(self, owner: Evaluator) -> None:
         self._owner = owner
         self._done = 0
+        self.seconds = 0.0
 
     @property
     def n_players(self) -> int:
@@ -112,10 +165,24 @@ class _Split:
         owner = self._owner
         size = owner._batch_size or max(1, len(rows))
         values = np.empty(len(rows))
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            values[start : start + size] = evaluate(owner.game, part)
+        start = 0
+        while start < len(rows):
+            step = size
+            if owner.most_seconds is not None:
+                if not self._done:
+                    step = min(size, PROBE)
+                else:
+                    try:
+                        owner._check_speed(self.seconds / self._done, len(rows) - start)
+                    except TooLongError:
+                        owner._memory.remember(rows[:start], values[:start])
+                        raise
+            part = rows[start : start + step]
+            begun = clock()
+            values[start : start + step] = evaluate(owner.game, part)
+            self.seconds += clock() - begun
             self._done += len(part)
+            start += len(part)
             if owner._progress is not None:
                 owner._progress(self._done, owner.budget)
         return values

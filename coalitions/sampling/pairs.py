@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from coalitions.game import BoolMatrix, IntVector
+from coalitions.game import BoolMatrix, FloatVector, IntVector
 from coalitions.sampling.subsets import distinct_subsets, n_subsets
 
 GOLDEN = 0.6180339887498949
@@ -29,14 +29,19 @@ def most_pairs(n_players: int) -> int:
     return (1 << (n_players - 1)) - 1
 
 
-def pairs_per_size(n_players: int, n_pairs: int, *, borders: bool = False) -> IntVector:
+def pairs_per_size(
+    n_players: int, n_pairs: int, *, borders: bool = False, shares: FloatVector | None = None
+) -> IntVector:
     """Return how many pairs to take of each size s = 0 … n/2; the counts grow with `n_pairs`.
 
     Size n/2 has one coalition of each pair where the others have two, so it gets half as many.
+    With `shares`, sizes get as many as these positive numbers say, as long as there are any left.
     """
     counts = np.zeros(n_players // 2 + 1, np.int64)
     # A size's turn comes again after this long.
     pause = [sqrt(s * (n_players - s)) if borders else 1.0 for s in range(len(counts))]
+    if shares is not None:
+        pause = (1 / shares).tolist()
     # Sizes take turns; their first turns are spread out, so that few pairs meet all sorts of sizes.
     queue = [((s * GOLDEN) % 1.0 * pause[s], s) for s in range(1, len(counts))]
     heapq.heapify(queue)
@@ -52,17 +57,26 @@ def pairs_per_size(n_players: int, n_pairs: int, *, borders: bool = False) -> In
         if counts[s] == n_subsets(n_players, s, halved=halved):
             heapq.heappop(queue)
         else:
-            heapq.heapreplace(queue, (turn + (2.0 if halved else 1.0) * pause[s], s))
+            heapq.heapreplace(
+                queue, (turn + (2.0 if halved and shares is None else 1.0) * pause[s], s)
+            )
     return counts
 
 
-def random_pairs(n_players: int, n_pairs: int, seed: int, *, borders: bool = False) -> BoolMatrix:
+def random_pairs(
+    n_players: int,
+    n_pairs: int,
+    seed: int,
+    *,
+    borders: bool = False,
+    shares: FloatVector | None = None,
+) -> BoolMatrix:
     """Return different coalitions S [m, n] with |S| ≤ n/2, no two of them complements.
 
     Fewer come back if there are not so many. The sets of a smaller design are among those of a
     larger one with the same seed.
     """
-    counts = pairs_per_size(n_players, n_pairs, borders=borders)
+    counts = pairs_per_size(n_players, n_pairs, borders=borders, shares=shares)
     streams = np.random.SeedSequence(seed).spawn(len(counts))
     parts = [
         distinct_subsets(

@@ -119,8 +119,19 @@ def tree_values(features: Any, leaves: Any, n: int, depth: int) -> Any:  # noqa:
 
 
 @njit(cache=True)
-def odd_terms(features: Any, leaves: Any, words: Any, n: int, depth: int) -> Any:  # noqa: ANN401
-    """Return key, coefficient and players of each leaf's terms of odd degree above 1."""
+def leaf_terms(
+    features: Any,  # noqa: ANN401
+    leaves: Any,  # noqa: ANN401
+    words: Any,  # noqa: ANN401
+    n: int,
+    depth: int,
+    parity: int,
+    least: int,
+) -> Any:  # noqa: ANN401
+    """Return key, coefficient and players of each leaf's terms of odd or even degree.
+
+    `parity` is 1 or 0, and degrees below `least` are left out.
+    """
     room = 0
     for t in range(len(features)):
         for leaf in range(features.shape[1]):
@@ -128,7 +139,7 @@ def odd_terms(features: Any, leaves: Any, words: Any, n: int, depth: int) -> Any
                 length, above = 0, leaf
                 while above > 0:
                     above, length = (above - 1) // 2, length + 1
-                room += (1 << length) >> 1
+                room += max(1, (1 << length) >> 1)
     keys = np.zeros(room, np.uint64)
     sizes = np.zeros(room)
     players = np.full((room, depth), n, np.int64)
@@ -151,7 +162,7 @@ def odd_terms(features: Any, leaves: Any, words: Any, n: int, depth: int) -> Any
                         degree += 1
                         key ^= words[player[k]]
                         size *= side[k]
-                if degree % 2 == 0 or degree == 1:
+                if degree % 2 != parity or degree < least:
                     continue
                 keys[at], sizes[at] = key, size
                 place = 0

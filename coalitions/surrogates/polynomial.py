@@ -30,6 +30,24 @@ def n_terms(pool: Pool) -> int:
     return min(pairs // PAIRS_PER_TERM, int(sqrt(MOST_PRODUCTS / pairs)))
 
 
+def terms_of_trees(
+    features: Any,  # noqa: ANN401
+    leaves: Any,  # noqa: ANN401
+    n: int,
+    parity: int,
+    least: int,
+) -> tuple[Terms, FloatVector]:
+    """Return all terms of some trees of odd (1) or even degree (0), and their coefficients."""
+    from coalitions.surrogates._kernels import leaf_terms
+
+    depth = (features.shape[1] + 1).bit_length() - 2
+    words = np.random.default_rng(n).integers(0, 1 << 63, n, dtype=np.uint64)
+    keys, sizes, players = leaf_terms(features, leaves, words, n, depth, parity, least)
+    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+    coefficients: FloatVector = np.bincount(same, sizes, minlength=len(first)).astype(float)
+    return players[first], coefficients
+
+
 def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # noqa: ANN401
     r"""Return all single players, and the largest terms of odd degree of some trees.
 
@@ -38,17 +56,12 @@ def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # n
     :math:`\pm 2^{-k-l}` of :math:`\prod_{i \in T} z_i`. Only odd degrees matter for the Shapley
     value [Fumagalli2026]_.
     """
-    from coalitions.surrogates._kernels import odd_terms
-
-    depth = (features.shape[1] + 1).bit_length() - 2
-    words = np.random.default_rng(n).integers(0, 1 << 63, n, dtype=np.uint64)
-    keys, sizes, players = odd_terms(features, leaves, words, n, depth)
-    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
-    weight = np.abs(np.bincount(same, sizes, minlength=len(first)))
+    found, size = terms_of_trees(features, leaves, n, 1, 3)
+    weight = np.abs(size)
     order = np.argsort(-weight, kind="stable")[: max(0, count - n)]
-    singles = np.full((n, depth), n, np.int64)
+    singles = np.full((n, found.shape[1]), n, np.int64)
     singles[:, 0] = np.arange(n)
-    terms: Terms = np.concatenate([singles, players[first[order]]])
+    terms: Terms = np.concatenate([singles, found[order]])
     return terms
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,37 @@ SMALLEST_LOG, LARGEST_LOG = -14.0, 12.0
 """Where the logarithms of the parameters end."""
 
 
+class Posterior(NamedTuple):
+    """A process after it has seen a pool.
+
+    Attributes
+    ----------
+    covariance
+        Its parameters.
+    signs, weights
+        The coalitions T it was fitted to, and the factors of k(·, T) in its mean.
+    fitted, held_out
+        As in `Surrogate`.
+    """
+
+    covariance: Covariance
+    signs: FloatMatrix
+    weights: FloatVector
+    fitted: FloatVector
+    held_out: FloatVector
+
+
 def process(pool: Pool) -> tuple[Surrogate, ...]:
+    """Return the posterior mean of the process for the odd part, see `posterior`.
+
+    The Shapley values of the mean are known in closed form.
+    """
+    seen = posterior(pool)
+    values = seen.covariance.shapley(seen.signs).T @ seen.weights
+    return (Surrogate(values, seen.fitted, seen.held_out),)
+
+
+def posterior(pool: Pool, most: int | None = None) -> Posterior:
     r"""Return the posterior mean of a Gaussian process for the odd part u of a game.
 
     The covariance of u(S) and u(T) is odd in both. With signs z and t it has four parts:
@@ -46,19 +77,18 @@ def process(pool: Pool) -> tuple[Surrogate, ...]:
 
     and noise of a variance that each size has for itself: games of data are rough where coalitions
     are small, votes where they are of medium size. All parameters maximise the marginal likelihood
-    times a weak prior. The Shapley values of the mean are known in closed form. What it says of a
-    pair that it has not seen follows from the inverse of the covariance matrix, without a
-    second fit.
+    times a weak prior. What it says of a pair that it has not seen follows from the inverse of the
+    covariance matrix, without a second fit. At most `most` pairs are fitted.
     """
     from scipy.linalg import cho_solve, cholesky, lapack
 
     scale = float(np.abs(pool.odd).max())
-    fitted_to = _chosen(pool, MAX_PAIRS)
+    fitted_to = chosen(pool, MAX_PAIRS if most is None else most)
     signs, odd = pool.signs[fitted_to], pool.odd[fitted_to] / scale
-    tuning = _chosen(pool, max(TUNING_PAIRS, len(odd) // TUNING_SHARE))
+    tuning = chosen(pool, max(TUNING_PAIRS, len(odd) // TUNING_SHARE))
     logs = _fitted(pool.signs[tuning], pool.odd[tuning] / scale)
     covariance = Covariance.of(logs, pool.n_players)
-    noise = covariance.noise[_size_of(signs)] + JITTER * covariance.variance
+    noise = covariance.noise[size_of(signs)] + JITTER * covariance.variance
     matrix = np.empty((len(odd), len(odd)))
     for rows in _blocks(len(odd)):
         matrix[rows] = covariance.between(signs[rows], signs)
@@ -66,7 +96,6 @@ def process(pool: Pool) -> tuple[Surrogate, ...]:
     # The transpose is the same matrix, in the order that can be factored in place.
     factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     weights = cho_solve((factor, True), odd, check_finite=False)
-    values = covariance.shapley(signs).T @ weights
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     precision = np.einsum("ij,ij->j", inverse, inverse)
     fitted = np.empty(len(pool.odd))
@@ -76,10 +105,10 @@ def process(pool: Pool) -> tuple[Surrogate, ...]:
         fitted[others[rows]] = covariance.between(pool.signs[others[rows]], signs) @ weights
     held_out = fitted.copy()
     held_out[fitted_to] = odd - weights / precision
-    return (Surrogate(values * scale, fitted * scale, held_out * scale),)
+    return Posterior(covariance, signs, weights * scale, fitted * scale, held_out * scale)
 
 
-def _chosen(pool: Pool, most: int) -> IntVector:
+def chosen(pool: Pool, most: int) -> IntVector:
     """Return (N, ∅) and a random part of the other pairs."""
     order = np.random.default_rng(pool.seed).permutation(len(pool.odd) - 1)[:most] + 1
     return np.concatenate([[0], np.sort(order)])
@@ -89,7 +118,7 @@ def _blocks(m: int) -> Iterator[slice]:
     return (slice(start, min(m, start + BLOCK_ROWS)) for start in range(0, m, BLOCK_ROWS))
 
 
-def _size_of(signs: FloatMatrix) -> IntVector:
+def size_of(signs: FloatMatrix) -> IntVector:
     """Return the size of the smaller coalition of each pair."""
     members = np.asarray((signs > 0).sum(axis=1), np.int64)
     smaller: IntVector = np.minimum(members, signs.shape[1] - members)
@@ -139,7 +168,7 @@ class Covariance:
         n = signs.shape[1]
         s = np.rint((signs.sum(axis=1) + n) / 2).astype(np.intp)
         t = np.rint((others.sum(axis=1) + n) / 2).astype(np.intp)
-        near, mirrored, level = _gaps(n)
+        near, mirrored, level = gaps(n)
         of_size = self.by_size * (np.exp(-near / self.length) - np.exp(-mirrored / self.length))
         slope = (self.linear + self.bend * np.exp(-level / self.length)) / n
         pair = s[:, None] * (n + 1) + t
@@ -176,7 +205,7 @@ class Covariance:
         others = np.where(signs > 0, product @ np.exp(-inside), product @ np.exp(-outside))
         total: FloatMatrix = others * signs * (2 * (1 - decay) / -np.expm1(-self.theta.sum()))
         t = np.arange(n + 1)
-        near, mirrored, level = _gaps(n)
+        near, mirrored, level = gaps(n)
         bend = self.bend * np.exp(-level / self.length)
         tilt = (2 * t[:n] / (n - 1) - 1)[:, None]
         member = ((1 - tilt) * bend[1:] + (1 + tilt) * bend[:-1]).sum(axis=0) / n**2
@@ -189,7 +218,7 @@ class Covariance:
         return total
 
 
-def _gaps(n: int) -> tuple[FloatMatrix, FloatMatrix, FloatMatrix]:
+def gaps(n: int) -> tuple[FloatMatrix, FloatMatrix, FloatMatrix]:
     """Return |s−t|, |n−s−t| and |min(s, n−s) − min(t, n−t)| for all sizes s and t."""
     s = np.arange(n + 1.0)
     small = np.minimum(s, n - s)
@@ -252,9 +281,9 @@ class _Likelihood:
         n = signs.shape[1]
         members = np.asarray((signs > 0).sum(axis=1), np.intp)
         pair = members[:, None] * (n + 1) + members
-        self.signs, self.odd, self.sizes = signs, odd, _size_of(signs)
+        self.signs, self.odd, self.sizes = signs, odd, size_of(signs)
         self.straight = signs @ signs.T / n
-        self.near, self.mirrored, self.level = (gap.take(pair) for gap in _gaps(n))
+        self.near, self.mirrored, self.level = (gap.take(pair) for gap in gaps(n))
 
     def __call__(self, logs: FloatVector) -> tuple[float, FloatVector]:
         """Return value and gradient; a large value where the covariance cannot be factored."""

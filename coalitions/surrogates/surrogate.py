@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coalitions.game import FloatVector
+from coalitions.game import FloatMatrix, FloatVector
 from coalitions.surrogates.pool import Pool
 
 PRIOR_PAIRS = 2.0
@@ -51,12 +51,16 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     if importance.sum() == 0.0:  # nothing is missing, so any mixture is exact
         importance = np.ones(len(s))
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
+    weights = mixing_weights(residuals, importance, int(pool.taken[pool.missing > 0].sum()))
+    return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
+
+
+def mixing_weights(residuals: FloatMatrix, importance: FloatVector, pairs: int) -> FloatVector:
+    """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0."""
     products = (residuals * importance) @ residuals.T
-    pairs = pool.taken[pool.missing > 0].sum()
     handicap = products.diagonal().min() * HEAD_START / max(1, pairs)
     products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
-    weights = _convex(products)
-    return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
+    return _convex(products)
 
 
 def sum_of(weights: FloatVector, parts: Sequence[FloatVector]) -> FloatVector:

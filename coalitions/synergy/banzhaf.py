@@ -21,5 +21,5 @@ def banzhaf(game: Game, *, budget: int | None, rng: np.random.Generator) -> Syne
     Its edges are those of the graph whose game is nearest to this one in the least-squares sense,
     once single players have their own worth.
     """
-    pairs = pairwise_interactions(game, "banzhaf", budget=budget, seed=rng)
+    pairs = pairwise_interactions(game, "banzhaf", budget=budget, seed=rng, interruptible=False)
     return SynergyGraph(pairs.values, symmetrise="mean")

@@ -20,5 +20,5 @@ def shapley(game: Game, *, budget: int | None, rng: np.random.Generator) -> Syne
     .. math:: I_{ij} = \sum_{T \not\ni i, j} \frac{t!\,(n-t-2)!}{(n-1)!}
         [v(T \cup ij) - v(T \cup i) - v(T \cup j) + v(T)].
     """
-    pairs = pairwise_interactions(game, "shapley", budget=budget, seed=rng)
+    pairs = pairwise_interactions(game, "shapley", budget=budget, seed=rng, interruptible=False)
     return SynergyGraph(pairs.values, symmetrise="mean")

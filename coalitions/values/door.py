@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from coalitions.checks import Seed, number_in, seed_of, whole_number
+from coalitions.compiling.clock import clock
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
-from coalitions.game import Game, closed_form_of, kernel_of, players_of, table_of
+from coalitions.game import Game, closed_form_of, kernel_of, labels_of, players_of, table_of
 from coalitions.sampling.estimator import Estimate, Sampled, Sampler
-from coalitions.sampling.evaluator import EvaluationProgress, Evaluator
+from coalitions.sampling.evaluator import EvaluationProgress, Evaluator, TooLongError
 
 EXACT_PLAYERS = 16
 """Up to this many players the default budget is all 2^n coalitions."""
@@ -24,6 +28,15 @@ BUDGET_PER_PLAYER = 100
 
 MOST_REPEATS = 100_000
 """Budgets larger than this and than 2^n are cut to the larger of the two."""
+
+PORTFOLIO_BUDGET = 50_000
+"""Up to this budget a portfolio of surrogates takes seconds, see ``benchmarks/values.py``."""
+
+LONG = 10.0
+"""Seconds from which on there should be an estimate to return if somebody presses Ctrl-C."""
+
+MOST_SHARE = 0.2
+"""An estimate on the way may take this share of the time that the game takes for it."""
 
 FIRST_SHARE = 16
 """With a target error, the first look is after a 16th of the budget, and then at each doubling."""
@@ -48,6 +61,8 @@ class Sampling(TypedDict, total=False):
     target_error: float | None
     batch_size: int | None
     progress: EvaluationProgress | None
+    resume: str | Path | None
+    interruptible: bool
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,8 @@ class Concept:
         target_error: float | None = None,
         batch_size: int | None = None,
         progress: EvaluationProgress | None = None,
+        resume: str | Path | None = None,
+        interruptible: bool = True,
         options: Mapping[str, Any] | None = None,
     ) -> E:
         """Return the estimate, after every argument was looked at once."""
@@ -104,9 +121,20 @@ class Concept:
         if budget is None:
             exact = choice.method == "exact"
             budget = 1 << n if exact else max(default, estimator.minimum_budget(n))
-        evaluator = Evaluator(game, budget, batch_size=batch_size, progress=progress)
+        if resume is not None and not self._is_known(game):
+            game = _resumed(game, resume, batch_size)
+        heard = interruptible and _hears_ctrl_c()
+        evaluator = Evaluator(
+            game,
+            budget,
+            batch_size=batch_size,
+            progress=progress,
+            most_seconds=LONG if heard and target_error is None else None,
+        )
         try:
-            sampled = self._estimated(estimator, choice.method, evaluator, target_error, seed)
+            sampled, choice, stopped = self._estimated(
+                estimator, choice, evaluator, target_error, seed, heard
+            )
         except MemoryError:
             raise BudgetError(
                 f"{choice.method} needs more memory than there is for {n} players and a budget of"
@@ -120,6 +148,9 @@ class Concept:
             method=choice.method,
             reason=choice.reason,
             degrees_of_freedom=sampled.degrees_of_freedom,
+            labels=labels_of(game),
+            base=evaluator.empty,
+            stopped=stopped,
         )
 
     def _chosen(
@@ -163,37 +194,128 @@ class Concept:
             type(estimator).__name__,
         )
 
+    def _is_known(self, game: Game) -> bool:
+        """Tell whether the answer can be had without asking the game."""
+        return closed_form_of(game, self.closed_form) is not None or table_of(game) is not None
+
     def _estimated(
         self,
         estimator: Sampler,
-        method: str,
+        choice: Choice,
         evaluator: Evaluator,
         target_error: float | None,
         seed: int,
-    ) -> Sampled:
-        """Return the estimate with the whole budget, or with less once the target is met."""
-        n, game = evaluator.n_players, evaluator.game
-        known = closed_form_of(game, self.closed_form) is not None or table_of(game) is not None
-        least = 0 if method == "exact" and known else estimator.minimum_budget(n)
+        interruptible: bool,
+    ) -> _Outcome:
+        """Return the estimate with the whole budget, or with less, and why it is less."""
+        n, method = evaluator.n_players, choice.method
+        exact = method == "exact"
+        least = 0 if exact and self._is_known(evaluator.game) else estimator.minimum_budget(n)
         if evaluator.budget < least:
             raise BudgetError(
                 f"{method} needs at least {least} evaluations for {n} players, but the budget"
                 f" is {evaluator.budget}"
             )
-        if target_error is None or method == "exact":
-            return estimator.estimate(evaluator, seed=seed)
+        last = _Stage(estimator, choice, evaluator.budget)
+        if target_error is None or exact:
+            try:
+                return _Outcome(estimator.estimate(evaluator, seed=seed), choice, "")
+            except TooLongError:
+                evaluator.go_slowly()
+            # There is time for an estimate on the way, which Ctrl-C can return.
+            rough = last
+            if exact:
+                named = self.choose(n, evaluator.budget).method
+                reason = f"Ctrl-C came before all 2^{n} coalitions were evaluated"
+                rough = _Stage(self.methods[named](), Choice(named, reason), evaluator.budget)
+            least = max(rough.sampler.minimum_budget(n), 2 * n + 2)
+            # Where a smaller budget asks for other coalitions it would cost evaluations.
+            stages = _doubled(rough, least) if exact or estimator.nested else []
+            return _staged([*stages, last], evaluator, None, seed, interruptible)
         if not estimator.nested:
             raise InvalidInputError(
                 f"{method} cannot stop early at a target error: with another budget it evaluates"
                 " other coalitions; leave the target error out"
             )
-        share = FIRST_SHARE
-        while True:
-            part = evaluator.within(max(least, evaluator.budget // share))
-            sampled = estimator.estimate(part, seed=seed)
-            if part.budget == evaluator.budget or sampled.stderr.max() <= target_error:
-                return sampled
-            share = max(1, share // 2)
+        stages = _doubled(last, max(least, evaluator.budget // FIRST_SHARE))
+        return _staged([*stages, last], evaluator, target_error, seed, interruptible)
+
+
+class _Stage(NamedTuple):
+    """An estimate on the way: who makes it, under which name, with how many evaluations."""
+
+    sampler: Sampler
+    choice: Choice
+    budget: int
+
+
+class _Outcome(NamedTuple):
+    """The numbers, who found them, and why with less than the whole budget, if so."""
+
+    sampled: Sampled
+    choice: Choice
+    stopped: str
+
+
+def _doubled(last: _Stage, first: int) -> list[_Stage]:
+    """Return the stages before the last, from the first on, each with about twice the budget."""
+    budgets = [last.budget]
+    while budgets[0] > first:
+        budgets.insert(0, max(first, budgets[0] // 2))
+    return [last._replace(budget=budget) for budget in budgets[:-1]]
+
+
+def _staged(
+    stages: list[_Stage],
+    evaluator: Evaluator,
+    target_error: float | None,
+    seed: int,
+    interruptible: bool,
+) -> _Outcome:
+    """Return the last estimate of a row with more and more evaluations, and why it is the last.
+
+    Each stage has the evaluations of the one before. Ctrl-C ends the row at the last estimate that
+    is complete; before the first there is nothing to return, and it goes its usual way.
+    """
+    latest: _Outcome | None = None
+    overhead = 0.0  # what the estimate before took beside the game
+    try:
+        for stage in stages:
+            whole = stage is stages[-1]
+            each = evaluator.seconds / max(1, evaluator.evaluations)
+            ahead = each * (stage.budget - evaluator.evaluations)
+            if target_error is None and not whole and overhead > MOST_SHARE * ahead:
+                continue
+            begun, asked = clock(), evaluator.seconds
+            part = evaluator if whole else evaluator.within(stage.budget)
+            sampled = stage.sampler.estimate(part, seed=seed)
+            counted = part.evaluations if sampled.evaluations is None else sampled.evaluations
+            latest = _Outcome(replace(sampled, evaluations=counted), stage.choice, "")
+            overhead = clock() - begun - (evaluator.seconds - asked)
+            if target_error is not None and not whole and sampled.stderr.max() <= target_error:
+                return latest._replace(stopped="target error")
+    except KeyboardInterrupt:
+        if latest is None or not interruptible:
+            raise
+        return latest._replace(stopped="interrupted")
+    assert latest is not None
+    return latest
+
+
+def _hears_ctrl_c() -> bool:
+    """Tell whether Ctrl-C would end this call, and nobody else has plans for it."""
+    ours = threading.current_thread() is threading.main_thread()
+    return ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _resumed(game: Game, folder: str | Path, batch_size: int | None) -> Game:
+    """Return the game with its values kept in the folder; work that is shared stays shared."""
+    from coalitions.execution.store import stored
+    from coalitions.execution.workers import ParallelGame
+
+    if isinstance(game, ParallelGame):
+        return game.around(stored(game.game, folder, batch_size=game.chunk_size))
+    return stored(game, folder, batch_size=batch_size or 1)
 
 
 def default_budget(game: Game) -> int:

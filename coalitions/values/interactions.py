@@ -11,22 +11,36 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from math import comb
 from typing import Literal, Unpack
 
 import numpy as np
 
-from coalitions.checks import Seed, generator_of
+from coalitions.checks import Seed, generator_of, whole_number
 from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.game import BoolMatrix, FloatVector, Game, players_of
+from coalitions.joint.coalitions import check_number, listed
+from coalitions.joint.index import INDICES, OTHER_NAMES, Index
+from coalitions.joint.table import expected_contributions, indices_of_table
 from coalitions.one_thread import one_blas_thread
 from coalitions.sampling.degree_two import is_fitted
-from coalitions.sampling.estimator import PAIR_ESTIMATORS, Estimate
+from coalitions.sampling.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS, Estimate
 from coalitions.sampling.evaluator import Evaluator
 from coalitions.subset_sums import coalition_sizes
-from coalitions.values.door import Choice, Concept, Sampling, checked_budget
+from coalitions.values.door import (
+    PORTFOLIO_BUDGET,
+    Choice,
+    Concept,
+    Sampling,
+    checked_budget,
+)
+from coalitions.values.interaction_result import Interactions
 
-Index = Literal["shapley", "banzhaf"]
+MOST_WEIGHTS = 100_000_000
+"""Pairs times evaluations up to which a portfolio takes seconds."""
+
+PairIndex = Literal["shapley", "banzhaf"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,24 +48,89 @@ class PairEstimate(Estimate):
     """Interactions of all pairs with their errors: `values` and `stderr` are [n, n]."""
 
 
-def interaction_indices(game: Game, index: Index = "shapley") -> FloatVector:
-    r"""Return the interaction index of every coalition S, indexed by its bits [2^n].
+def interactions(
+    game: Game,
+    index: str = "k-SII",
+    order: int = 2,
+    *,
+    method: str = "auto",
+    budget: int | None = None,
+    seed: Seed = 0,
+    **sampling: Unpack[Sampling],
+) -> Interactions:
+    """Return an interaction index of all coalitions of up to `order` players.
 
-    With everybody else joining by the toss of a coin of bias p, the expected joint contribution of
-    S is a product transform of the table: each player replaces the two halves (a, b) of the table
-    by :math:`((1-p) a + p b,\; b - a)`. The Banzhaf index is that at p = ½; the Shapley index is
-    the integral over p from 0 to 1 of a polynomial of degree at most n, which Gauss–Legendre
-    quadrature with ⌈(n + 1)/2⌉ nodes gives without error. This takes n 2^n operations for each
-    node.
+    Parameters
+    ----------
+    game
+        Any game.
+    index
+        A name from `coalitions.INDICES`, as shapiq has them: ``"SII"``, ``"k-SII"``, ``"STII"``,
+        ``"FSII"``, ``"BII"``, ``"FBII"``, ``"CHII"``, ``"Moebius"`` or ``"Co-Moebius"``.
+    order
+        The size of the largest coalitions.
+    method
+        ``"auto"``, or a name from `coalitions.INTERACTION_ESTIMATORS`. ``"auto"``: exact if the
+        budget covers all coalitions that count or the game has a table, else portfolio.
+    budget
+        Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
+    seed, **sampling
+        As for `banzhaf`.
 
-    The entries of single players are their Shapley or Banzhaf values.
+    Examples
+    --------
+    >>> from coalitions import TableGame
+    >>> glove = TableGame([0, 0, 0, 1, 0, 1, 0, 1])
+    >>> found = interactions(glove, "STII", order=2)
+    >>> {players: round(value, 3) for players, value in found.mapping.items() if value}
+    {(0, 1): 0.667, (0, 2): 0.667, (1, 2): -0.333}
+    """
+    n = players_of(game)
+    asked = _checked_index(index, order, n)
+    concept = Concept(
+        {name: partial(INTERACTION_ESTIMATORS[name], asked) for name in INTERACTION_ESTIMATORS},
+        "interactions",
+        partial(_best_for_all, asked),
+        least=lambda n_players: 4 * n_players * n_players,
+        what=" for interactions",
+    )
+    found = concept.answer(game, Estimate, method, budget, seed, **sampling)
+    coalitions = [tuple(row) for size in asked.sizes() for row in listed(n, size).tolist()]
+    return Interactions(
+        index=OTHER_NAMES.get(index, index),
+        order=asked.order,
+        n_players=n,
+        labels=found.labels,
+        coalitions=tuple(coalitions),
+        values=found.values,
+        stderr=found.stderr,
+        evaluations=found.evaluations,
+        method=found.method,
+        reason=found.reason,
+        degrees_of_freedom=found.degrees_of_freedom,
+        stopped=found.stopped,
+    )
+
+
+def interaction_indices(
+    game: Game, index: str = "shapley", order: int | None = None
+) -> FloatVector:
+    r"""Return an interaction index of every coalition S, indexed by its bits [2^n].
+
+    The index is an integral over the bias p of the coin by which everybody else joins, see
+    `coalitions.joint.index`; Gauss–Legendre quadrature gives it without error. This takes n 2^n
+    operations for each of about n/2 nodes; one node is enough for Banzhaf and Möbius.
+
+    The Shapley and Banzhaf indices of single players are their values.
 
     Parameters
     ----------
     game
         Any game of up to about 20 players.
     index
-        ``"shapley"`` or ``"banzhaf"``.
+        ``"shapley"``, ``"banzhaf"``, or another name from `coalitions.INDICES`.
+    order
+        The size of the largest coalitions; larger ones get 0. All, if there is none.
 
     Examples
     --------
@@ -60,25 +139,21 @@ def interaction_indices(game: Game, index: Index = "shapley") -> FloatVector:
     >>> interaction_indices(both_needed, "shapley")[1:]
     array([0.5, 0.5, 1. ])
     """
-    _check_index(index)
+    n = players_of(game)
+    asked = _checked_index(index, n if order is None else order, n)
+    result = np.zeros(1 << n)
     table = value_table(game)
-    empty = table[0]
-    values = table - empty
-    if index == "banzhaf":
-        result = _expected_contributions(values, 0.5)
-    else:
-        nodes, weights = np.polynomial.legendre.leggauss(players_of(game) // 2 + 1)
-        result = np.zeros(len(values))
-        for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
-            result += weight / 2 * _expected_contributions(values, (node + 1) / 2)
-    result[0] += empty  # the empty coalition's index is the mean value itself
+    for size, values in indices_of_table(table, asked).items():
+        result[(1 << listed(n, size)).sum(axis=1)] = values
+    if asked.least > 0:
+        result[0] = table[0] if asked.efficient else _mean_value(table, asked)
     return result
 
 
 def interaction(
     game: Game,
     coalitions: Iterable[Iterable[int]],
-    index: Index = "shapley",
+    index: PairIndex = "shapley",
     *,
     budget: int,
     seed: Seed = 0,
@@ -102,7 +177,7 @@ def interaction(
     seed
         Source of all randomness.
     """
-    _check_index(index)
+    _check_pair_index(index)
     n = players_of(game)
     budget = checked_budget(budget, n)
     asked = [_checked_coalition(coalition, n) for coalition in coalitions]
@@ -128,7 +203,7 @@ def interaction(
 
 def pairwise_interactions(
     game: Game,
-    index: Index = "shapley",
+    index: PairIndex = "shapley",
     *,
     method: str = "auto",
     budget: int | None = None,
@@ -146,8 +221,8 @@ def pairwise_interactions(
     method
         ``"auto"``, or a name from `coalitions.PAIR_ESTIMATORS`; their classes say what each does
         and for which index. ``"auto"``: exact if the budget allows or the game has a table or is
-        that of a graph; else stratified or regression if there are two evaluations for each
-        coefficient of a model of degree two; else chains or msr.
+        that of a graph; else portfolio. If that would take long: stratified or regression if there
+        are two evaluations for each coefficient of a model of degree two; else chains or msr.
     budget
         Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
     seed, **sampling
@@ -162,7 +237,7 @@ def pairwise_interactions(
            [ 0.5,  0. , -0.5],
            [ 0.5, -0.5,  0. ]])
     """
-    _check_index(index)
+    _check_pair_index(index)
     if players_of(game) == 1:
         zero = np.zeros((1, 1))
         return PairEstimate(zero, zero, 0, "exact", "there is no pair")
@@ -197,14 +272,44 @@ def _checked_coalition(coalition: object, n_players: int) -> list[int]:
     return players
 
 
-def _check_index(index: str) -> None:
+def _checked_index(index: object, order: object, n_players: int) -> Index:
+    """Return the index that a name and an order stand for."""
+    if not isinstance(index, str):
+        raise InvalidInputError(f"the index is {index!r}; it must be a name, {', '.join(INDICES)}")
+    asked = INDICES[OTHER_NAMES.get(index, index)](whole_number(order, "the order", 1))
+    if asked.order > n_players:
+        raise InvalidInputError(
+            f"the order is {asked.order}; there are only {n_players} players to interact"
+        )
+    check_number(asked, n_players)
+    return asked
+
+
+def _mean_value(table: FloatVector, index: Index) -> float:
+    """Return the value of the coalition that everybody joins by a coin of the index."""
+    points, weights = index.measure(0, len(table).bit_length() - 1)
+    rest = table - table[0]
+    means = [float(expected_contributions(rest, point)[0]) for point in points.tolist()]
+    return float(table[0] + weights @ means)
+
+
+def _best_for_all(index: Index, n_players: int, budget: int) -> Choice:
+    needed = INTERACTION_ESTIMATORS["exact"](index).minimum_budget(n_players)
+    if needed <= budget:
+        return Choice("exact", f"the index depends on {needed} coalitions only, within the budget")
+    return Choice("portfolio", f"{needed} coalitions are more than the budget of {budget}")
+
+
+def _check_pair_index(index: str) -> None:
     if index not in ("shapley", "banzhaf"):
         raise UnknownNameError(
             f"there is no interaction index named {index!r}; there are: banzhaf, shapley"
         )
 
 
-def _best_sampler(index: Index, n_players: int, budget: int) -> Choice:
+def _best_sampler(index: PairIndex, n_players: int, budget: int) -> Choice:
+    if budget <= PORTFOLIO_BUDGET and comb(n_players, 2) * budget <= MOST_WEIGHTS:
+        return Choice("portfolio", f"2^{n_players} coalitions are more than the budget of {budget}")
     if is_fitted(n_players, budget):
         return Choice(
             "stratified" if index == "shapley" else "regression",
@@ -217,21 +322,8 @@ def _best_sampler(index: Index, n_players: int, budget: int) -> Choice:
     return Choice(fallback, "a model of degree two is too large or beyond the budget")
 
 
-def _expected_contributions(table: FloatVector, p: float) -> FloatVector:
-    """Return the expected joint contribution of every S if others join with probability p."""
-    result = table.copy()
-    half = 1
-    while half < len(table):
-        blocks = result.reshape(-1, 2, half)
-        difference = blocks[:, 1] - blocks[:, 0]
-        blocks[:, 0] += p * difference
-        blocks[:, 1] = difference
-        half *= 2
-    return result
-
-
 def _cubes(
-    rng: np.random.Generator, n_players: int, coalition: list[int], index: Index, n_draws: int
+    rng: np.random.Generator, n_players: int, coalition: list[int], index: PairIndex, n_draws: int
 ) -> tuple[BoolMatrix, FloatVector]:
     """Return T ∪ L for drawn sets T and all L ⊆ S, and the sign of each L."""
     s = len(coalition)

@@ -22,11 +22,16 @@ from numpy.typing import ArrayLike
 from coalitions.checks import Seed, number_in, one_number_each
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, Game, players_of
+from coalitions.joint.index import INDICES, Index
+from coalitions.joint.semivalue import BetaSemivalue
 from coalitions.sampling.estimator import SEMIVALUE_ESTIMATORS, Estimate, Sampler
-from coalitions.values.door import Choice, Concept, Sampling
+from coalitions.values.door import PORTFOLIO_BUDGET, Choice, Concept, Sampling
 
-SAMPLES_PER_COEFFICIENT = 4
-"""With fewer samples than this for each coefficient a fit is worse than means."""
+PORTFOLIO_PLAYERS = 1000
+"""Up to this many players a portfolio takes seconds."""
+
+LARGEST_PARAMETER = 100.0
+"""Of a Beta distribution that a quadrature rule is made for."""
 
 
 def banzhaf(
@@ -50,13 +55,14 @@ def banzhaf(
     method
         ``"auto"``, or a name from `coalitions.SEMIVALUE_ESTIMATORS`; their classes say what each
         does. ``"auto"``: exact if the budget allows or the game has a table or a closed form, else
-        regression, or msr if there are fewer than four samples for each coefficient.
+        portfolio, or regression above 50 000 evaluations
+        or 1000 players.
     budget
         Most coalitions to evaluate; as for `shapley` if there is none.
     seed
         Source of all randomness.
     **sampling
-        `batch_size` and `progress`, as for `shapley`.
+        `batch_size`, `progress`, `resume` and `interruptible`, as for `shapley`.
 
     Examples
     --------
@@ -67,7 +73,8 @@ def banzhaf(
     """
     n = players_of(game)
     sizes = np.array([comb(n - 1, k) / (1 << (n - 1)) for k in range(n)])
-    concept = Concept(_methods(sizes, banzhaf=True), "semivalues", _best_for_banzhaf)
+    methods = _methods(sizes, INDICES["BII"](1), banzhaf=True)
+    concept = Concept(methods, "semivalues", partial(_best_sampler, "regression"))
     return concept.answer(game, Estimate, method, budget, seed, **sampling)
 
 
@@ -112,7 +119,8 @@ def beta_shapley(
     logs = np.concatenate([[0.0], np.cumsum(steps)])
     sizes = np.exp(logs - logs.max())
     sizes /= sizes.sum()
-    return _semivalue(game, sizes, method, budget, seed, sampling)
+    coin = BetaSemivalue(1, alpha, beta) if max(alpha, beta) < LARGEST_PARAMETER else None
+    return _semivalue(game, sizes, coin, method, budget, seed, sampling)
 
 
 def semivalue(
@@ -134,8 +142,10 @@ def semivalue(
         Probability q_k that a player meets k others [n]; the coalitions of a size are equally
         likely.
     method
-        ``"auto"``, ``"exact"`` or ``"star"``, see `coalitions.SEMIVALUE_ESTIMATORS`. ``"auto"``:
-        exact if the budget allows or the game has a table or a closed form, else star.
+        ``"auto"``, ``"exact"``, ``"portfolio"`` or ``"star"``, see
+        `coalitions.SEMIVALUE_ESTIMATORS`. ``"auto"``: exact if the budget allows or the game has a
+        table or a closed form, else portfolio, or star above 50 000 evaluations or 1000
+        players.
     budget, seed, **sampling
         As for `banzhaf`.
 
@@ -152,35 +162,39 @@ def semivalue(
         raise InvalidInputError(
             f"sizes must be {n} probabilities that add up to 1, one for each number of others"
         )
-    return _semivalue(game, q, method, budget, seed, sampling)
+    return _semivalue(game, q, None, method, budget, seed, sampling)
 
 
 def _semivalue(
     game: Game,
     sizes: FloatVector,
+    index: Index | None,
     method: str,
     budget: int | None,
     seed: Seed,
     sampling: Sampling,
 ) -> Estimate:
-    concept = Concept(_methods(sizes, banzhaf=False), "semivalues", _star)
+    concept = Concept(
+        _methods(sizes, index, banzhaf=False), "semivalues", partial(_best_sampler, "star")
+    )
     return concept.answer(game, Estimate, method, budget, seed, options=None, **sampling)
 
 
-def _methods(sizes: FloatVector, *, banzhaf: bool) -> Mapping[str, Callable[[], Sampler]]:
+def _methods(
+    sizes: FloatVector, index: Index | None, *, banzhaf: bool
+) -> Mapping[str, Callable[[], Sampler]]:
     """Return the methods that know the semivalue of these sizes, each ready to be made."""
     return {
-        name: partial(SEMIVALUE_ESTIMATORS[name], sizes)
+        name: partial(SEMIVALUE_ESTIMATORS[name], sizes, index)
         for name in SEMIVALUE_ESTIMATORS
         if banzhaf or not SEMIVALUE_ESTIMATORS[name].banzhaf_only
     }
 
 
-def _best_for_banzhaf(n_players: int, budget: int) -> Choice:
-    few = budget < SAMPLES_PER_COEFFICIENT * (n_players + 1)
-    reason = f"2^{n_players} coalitions are more than the budget of {budget}"
-    return Choice("msr" if few else "regression", reason)
-
-
-def _star(n_players: int, budget: int) -> Choice:
-    return Choice("star", f"2^{n_players} coalitions are more than the budget of {budget}")
+def _best_sampler(fallback: str, n_players: int, budget: int) -> Choice:
+    if budget > PORTFOLIO_BUDGET or n_players > PORTFOLIO_PLAYERS:
+        return Choice(
+            fallback,
+            f"a portfolio would take long for {n_players} players and {budget} evaluations",
+        )
+    return Choice("portfolio", f"2^{n_players} coalitions are more than the budget of {budget}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from coalitions.checks import Seed
 from coalitions.game import Game
 from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
 from coalitions.sampling.evaluator import EvaluationProgress
-from coalitions.values.door import Choice, Concept
-
-PORTFOLIO_BUDGET = 50_000
-"""Up to this budget a portfolio of surrogates takes seconds, see ``benchmarks/values.py``."""
+from coalitions.values.door import PORTFOLIO_BUDGET, Choice, Concept
 
 REGRESSION_PLAYERS = 1000
 """Up to this many players a least-squares fit takes seconds at most."""
@@ -26,6 +24,8 @@ def shapley(
     seed: Seed = 0,
     batch_size: int | None = None,
     progress: EvaluationProgress | None = None,
+    resume: str | Path | None = None,
+    interruptible: bool = True,
     **options: Any,  # noqa: ANN401 (the options of the method, checked by its constructor)
 ) -> Estimate:
     """Return the Shapley values of a game, exact or with standard errors.
@@ -48,6 +48,13 @@ def shapley(
         Most coalitions of one call to the game; by default a method asks for all it can.
     progress
         Called with the evaluations made and the budget after each call to the game.
+    resume
+        A folder that keeps every value as soon as the game has returned it, see `stored`. After a
+        crash, or `kill -9`, the same call goes on where it was.
+    interruptible
+        Whether Ctrl-C returns the estimate so far, with ``stopped="interrupted"``, if there is one:
+        a game that takes more than ten seconds is estimated with few evaluations first, and then
+        with twice as many each time. What comes out in the end is the same.
     **options
         Options of the method, e.g. ``tolerance=0.05`` of ``"truncated"``.
 
@@ -66,7 +73,7 @@ def shapley(
     ('exact', 8)
     """
     methods = {name: ESTIMATORS[name] for name in ESTIMATORS}
-    return Concept(methods, "shapley_values", _best_sampler).answer(
+    return Concept(methods, "shapley_values", best_sampler).answer(
         game,
         Estimate,
         method,
@@ -75,11 +82,14 @@ def shapley(
         target_error=target_error,
         batch_size=batch_size,
         progress=progress,
+        resume=resume,
+        interruptible=interruptible,
         options=options,
     )
 
 
-def _best_sampler(n_players: int, budget: int) -> Choice:
+def best_sampler(n_players: int, budget: int) -> Choice:
+    """Return what ``"auto"`` samples with."""
     if budget <= PORTFOLIO_BUDGET:
         return Choice(
             "portfolio",

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.training import batches, training_mode
+from learners.client.training import batches, client_loss, training_mode
 from learners.forms import SHARE
 from learners.rows.optimizers import optimizer
-from learners.rows.workspace import cross_entropy
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -87,16 +86,17 @@ def train_mixture(client: Client, message: Message) -> Message:
     alpha: float = client.memory.get("alpha", method.alpha)
     step_w = optimizer(parameters(w), settings.optimizer, settings.lr, settings.momentum)
     step_v = optimizer(parameters(v), settings.optimizer, settings.lr, settings.momentum)
+    loss_on = client_loss(client)
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
-            images, labels = client.data.train.take(chosen)
+            inputs, targets = client.data.train.take(chosen)
             workspace.load(alpha * v + (1 - alpha) * w)
-            loss = cross_entropy(workspace.module, images, labels)
+            loss = loss_on(workspace.module, inputs, targets)
             at_mixture = workspace.backward(loss).clone()
             v[buffers] = workspace.row[buffers]
             workspace.load(w)
-            at_w = workspace.backward(cross_entropy(workspace.module, images, labels))
+            at_w = workspace.backward(loss_on(workspace.module, inputs, targets))
             w[buffers] = workspace.row[buffers]
             learns = method.adapt == "step" or (method.adapt == "round" and n_batches == 0)
             slope = float(torch.dot(parameters(v) - parameters(w), at_mixture)) if learns else 0.0

@@ -12,7 +12,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import fine_tune_pairs, gradient, train
@@ -77,10 +77,20 @@ class CFFL(Algorithm):
     ica_on
         Held-out data of ``ica``: ``validation``, or ``test`` as in the paper, where the test data
         then have a say in training.
+    gain
+        What ``ica`` measures: ``accuracy`` as in the paper, or any other metric, an error negated;
+        ``auto`` is accuracy where there is one, else what is usual with the targets.
     cos_on
         Data of ``cos``: ``train`` as in the paper, or ``validation``. Clients that fit their
         training data pull the mean of two models apart, whoever they are: their gradients at it
         point to either model. Held-out data were not fitted.
+    cos_mode
+        Whether gradients of ``cos`` are those of the network as it predicts (``evaluation``) or as
+        it learns (``training``: with dropout). The paper does not say.
+    ties
+        Accuracies on few images come in steps, so several structures may be best. ``canonical``
+        takes the one with the fewest joined pairs, whoever solves and wherever it starts; ``any``
+        takes the one that is found first.
     overlap
         How many coalitions a client may be in, the paper's future work; with 2 or more of them, of
         up to 62 clients, `solvers.solve_overlapping` finds coalitions of which two clients share
@@ -94,15 +104,25 @@ class CFFL(Algorithm):
     ica_on: Literal["validation", "test"] = option(
         "validation", needs={"synergy": "ica"}, changes="relevance"
     )
+    gain: str = option("auto", needs={"synergy": "ica"}, changes="relevance")
     cos_on: Literal["train", "validation"] = option(
         "train", needs={"synergy": "cos"}, changes="relevance"
     )
+    cos_mode: Literal["evaluation", "training"] = option(
+        "evaluation", needs={"synergy": "cos"}, changes="relevance"
+    )
+    ties: Literal["canonical", "any"] = option("canonical", needs={"overlap": 1}, changes="models")
     overlap: int = option(1, least=1, changes="models")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.solver != "auto":
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metric of ICA."""
+        return (self.gain,)
 
     @property
     def validates(self) -> bool:
@@ -145,6 +165,7 @@ class CFFL(Algorithm):
             time_limit=self.time_limit,
             warm_start=CoalitionStructure.from_labels([labels[c] for c in present]),
             seed=federation.config.seed,
+            canonical=self.ties == "canonical" and len(present) <= DENSE_LIMIT,
         )
         # Who is absent keeps its last model: the old coalitions go on without those present.
         kinds = np.array(labels)
@@ -193,15 +214,21 @@ class CFFL(Algorithm):
         return {"labels": list(range(len(labels))), "models": torch.stack(rows)}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
-        """Return the coalition's model for everyone."""
+        """Return the coalition's model for everyone, and what everyone trained from the last.
+
+        The paper does not say which of the two its tables test.
+        """
         models, labels = state["models"], state["labels"]
-        return {"coalition": {c: {"model": models[labels[c]]} for c in federation.clients}}
+        return {
+            "coalition": {c: {"model": models[labels[c]]} for c in federation.clients},
+            "trained": {c: {} for c in federation.clients},
+        }
 
     def synergies(self, federation: Federation, uploads: Models) -> FloatMatrix:
         """Return the synergies of all pairs that uploaded, in their order: [m, m]."""
         if self.synergy == "cos":
-            return cosine_synergies(federation, uploads, on=self.cos_on)
-        return accuracy_synergies(federation, uploads, on=self.ica_on)
+            return cosine_synergies(federation, uploads, on=self.cos_on, mode=self.cos_mode)
+        return accuracy_synergies(federation, uploads, on=self.ica_on, metric=self.gain)
 
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
         models = torch.stack(rows)
@@ -232,16 +259,24 @@ def membership_weights(
 
 
 def accuracy_synergies(
-    federation: Federation, uploads: Models, *, on: Literal["validation", "test"]
+    federation: Federation,
+    uploads: Models,
+    *,
+    on: Literal["validation", "test"],
+    metric: str = "auto",
 ) -> FloatMatrix:
-    """Return what pairs gain in accuracy by joining: Algorithm 2 (ICA)."""
+    """Return what pairs gain in accuracy, or another metric, by joining: Algorithm 2 (ICA)."""
     clients = list(uploads)
     peers = {i: [j for j in clients if j != i] for i in clients}
     if len(clients) == 1:
         return np.zeros((1, 1))
+    named = {} if metric == "auto" else {"metric": metric}
     replies = federation.ask(
         fine_tune_pairs,
-        {i: {"models": torch.stack([uploads[j] for j in peers[i]]), "on": on} for i in clients},
+        {
+            i: {"models": torch.stack([uploads[j] for j in peers[i]]), "on": on} | named
+            for i in clients
+        },
     )
     gains = np.zeros((len(clients), len(clients)))  # gains[i, j]: e of j → i
     place = {c: number for number, c in enumerate(clients)}
@@ -252,7 +287,11 @@ def accuracy_synergies(
 
 
 def cosine_synergies(
-    federation: Federation, uploads: Models, *, on: Literal["train", "validation"] = "train"
+    federation: Federation,
+    uploads: Models,
+    *,
+    on: Literal["train", "validation"] = "train",
+    mode: Literal["evaluation", "training"] = "evaluation",
 ) -> FloatMatrix:
     """Return the cosines of the pairs' gradients at their mean model: Algorithm 3 (COS)."""
     clients = list(uploads)
@@ -264,7 +303,7 @@ def cosine_synergies(
         replies = federation.ask(
             gradient,
             {
-                c: {"models": torch.stack([means[p] for p in at[c]]), "on": on}
+                c: {"models": torch.stack([means[p] for p in at[c]]), "on": on, "mode": mode}
                 for c in clients
                 if at[c]
             },

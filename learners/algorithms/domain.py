@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from coalitions.errors import InvalidInputError
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import describe, train
 from learners.settings.options import option
 
 if TYPE_CHECKING:
+    from learners.data.contents import FederatedData
     from learners.server.federation import Federation
     from learners.task import Message
 
@@ -33,6 +35,15 @@ class Domain(Algorithm):
     """
 
     separate_poisoned: bool = option(True, changes="structure")
+
+    def check_data(self, data: FederatedData) -> None:
+        """Refuse data that have neither domains nor labels: there are no groups to know."""
+        super().check_data(data)
+        if not data.targets.n_counted and not any(each.domain for each in data.clients):
+            raise InvalidInputError(
+                f"domain groups clients by their domains or labels, and those of {data.name} have"
+                f" neither ({data.targets.kind})"
+            )
 
     @property
     def asks(self) -> tuple[str, ...]:

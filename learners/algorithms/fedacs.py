@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -38,18 +38,27 @@ class FedACS(Algorithm):
 
     A client always counts for itself (:math:`s_{ii} = 1`), also where :math:`\delta = 1`, as in
     the first round; a selected cosine below 0 has weight 0. Absent clients keep their last model
-    and are nobody's collaborators.
+    and are nobody's collaborators (but see `among`).
 
     Parameters
     ----------
     p
         Which quantile :math:`\delta` is: 0 lets nearly everyone in, 1 nobody else.
+    among
+        Whose models are mixed: those of the clients ``present`` in the round, or ``all`` that the
+        server has stored, as Algorithm 1 can be read.
+    similarity
+        Of the whole models (``weights``), or of what they have learned since the common start
+        (``updates``). Models from one start have cosines near 1, so that weights are equal and
+        :math:`\delta` alone decides.
     delta
         A fixed :math:`\delta` instead: −inf mixes all models. (The paper writes that ∞ does.)
     """
 
     p: float = option(0.5, least=0, most=1, needs={"delta": None}, changes="models")
     delta: float | None = option(None, unset="p decides", changes="models")
+    among: Literal["present", "all"] = option("present", changes="models")
+    similarity: Literal["weights", "updates"] = option("weights", changes="relevance")
 
     @property
     def averages(self) -> bool:
@@ -63,10 +72,13 @@ class FedACS(Algorithm):
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Mix the models of those present for each of them, and have them train from there."""
         present = list(federation.present)
-        models = state["models"][present]
-        similarities = cosines(federation.layout.parameters(models)).double().cpu().numpy()
+        mixing = present if self.among == "present" else list(federation.clients)
+        models = state["models"][mixing]
+        compared = models - federation.initial_model if self.similarity == "updates" else models
+        similarities = cosines(federation.layout.parameters(compared)).double().cpu().numpy()
         delta = threshold(similarities, self.p) if self.delta is None else self.delta
         weights = attention(similarities, delta)
+        weights = weights[[mixing.index(c) for c in present]]
         mixed = torch.from_numpy(weights).to(models) @ models  # Eq. (4)
         replies = federation.ask(
             train, {c: {"model": row} for c, row in zip(present, mixed, strict=True)}
@@ -76,7 +88,7 @@ class FedACS(Algorithm):
             trained[client] = reply["model"]
         n = len(federation.clients)
         relevance = np.zeros((n, n))
-        relevance[np.ix_(present, present)] = similarities
+        relevance[np.ix_(mixing, mixing)] = similarities
         collaborators = np.zeros(n, np.int64)
         collaborators[present] = (weights > 0).sum(axis=1)
         federation.record(relevance=relevance, collaborators=collaborators.tolist())

@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
 from learners.client.training import batches
+from learners.data.contents import IGNORED
 from learners.forms import Numbers, each
+from learners.measures.losses import CROSS_ENTROPY
 from learners.rows.parameters import Layout, weighted_mean
+from learners.rows.workspace import predicted
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
 if TYPE_CHECKING:
     from learners.client.client import Client
+    from learners.data.contents import Batch
+    from learners.measures.losses import Criterion
     from learners.rows.workspace import Workspace
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 LEAST_LOSS = 1e-12
 """Losses are taken to be at least this: a power of 0 would be 0, and 0/0 if all are."""
@@ -81,6 +87,10 @@ class FedC2I(Algorithm):
         """No: every client mixes for itself."""
         return False
 
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse a network without a linear head: features and classifier are mixed apart."""
+        layout.parts("head")
+
     @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
@@ -137,13 +147,13 @@ def mix(client: Client, message: Message) -> Message:
     equal = np.full(n, 1 / n)
     if n == 1:
         return {"influence": equal}
-    images, labels = _one_batch(client)
+    inputs, targets = _one_batch(client)
     mixture, influence = models[0].clone(), torch.from_numpy(equal)
     features, classifier = workspace.layout.parts()
     sizes = torch.from_numpy(message["samples"]).to(models)
 
     if method.variant in ("full", "client"):
-        losses = feature_losses(workspace, models, images, labels)
+        losses = feature_losses(workspace, models, inputs, targets, client.criterion)
         influence = weights_of_losses(losses, method.gamma)  # Eq. (5)
         mixture[features] = influence.to(models) @ models[:, features]  # Eq. (6)
     elif method.variant == "class-global":
@@ -151,8 +161,13 @@ def mix(client: Client, message: Message) -> Message:
 
     if method.variant != "client":
         parts = Classifiers.of(workspace, models)
-        vectors = representation(workspace, models[0], images)
-        losses = class_losses(vectors, labels, parts.vectors)
+        vectors = representation(workspace, models[0], inputs)
+        if workspace.goal.targets.has_classes:
+            counted = targets.flatten() != IGNORED  # tokens are classified one by one
+            rows = vectors.reshape(-1, vectors.shape[-1])[counted]
+            losses = class_losses(rows, targets.flatten()[counted], parts.vectors)
+        else:
+            losses = output_losses(vectors, targets, parts.vectors, client.criterion)
         weights = weights_of_losses(losses, method.gamma)  # Eq. (9)
         mixed = torch.einsum("ic,icf->cf", weights.to(models), parts.vectors)  # Eq. (10)
         parts.put(mixture, mixed)
@@ -191,15 +206,20 @@ def weights_of_losses(losses: Tensor, gamma: float) -> Tensor:
     return torch.softmax(gamma * losses.double().clamp(min=LEAST_LOSS).log(), dim=0)
 
 
-def feature_losses(workspace: Workspace, models: Tensor, images: Tensor, labels: Tensor) -> Tensor:
+def feature_losses(
+    workspace: Workspace,
+    models: Tensor,
+    inputs: Batch,
+    targets: Tensor,
+    criterion: Criterion = CROSS_ENTROPY,
+) -> Tensor:
     r"""Return :math:`l^{-i}` [M]: the losses of :math:`\{\theta^{-i}, \varphi_m\}`, m the first."""
     features, _ = workspace.layout.parts()
     losses = []
     for row in leave_one_out(models[:, features]):  # Eq. (4)
         model = models[0].clone()
         model[features] = row
-        logits = _logits(workspace, model, images)
-        losses.append(nn.functional.cross_entropy(logits, labels))
+        losses.append(criterion.mean(_outputs(workspace, model, inputs), targets))
     return torch.stack(losses)
 
 
@@ -228,6 +248,20 @@ def class_losses(vectors: Tensor, labels: Tensor, classifiers: Tensor) -> Tensor
     is_label = itself[labels]  # [B, C]
     target = torch.where(is_label, changed, at_label.expand_as(own))
     return (torch.logaddexp(changed, rest) - target).mean(dim=1)
+
+
+def output_losses(
+    vectors: Tensor, targets: Tensor, classifiers: Tensor, criterion: Criterion
+) -> Tensor:
+    """Return what `class_losses` does for outputs that are no classes: [M, outputs]."""
+    own = vectors @ classifiers[0].T
+    changed = torch.einsum("bf,icf->ibc", vectors, leave_one_out(classifiers))  # Eq. (7)
+    losses = vectors.new_zeros(len(classifiers), own.shape[1])
+    for i, c in np.ndindex(losses.shape):
+        given = own.clone()
+        given[:, c] = changed[i, :, c]
+        losses[i, c] = criterion.mean(given, targets)
+    return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,18 +297,20 @@ class Classifiers:
             model[self._layout.columns[bias]] = vectors[:, width]
 
 
-def representation(workspace: Workspace, model: Tensor, images: Tensor) -> Tensor:
-    """Return what a model's classifier sees of images, with a one for its bias: [B, F + 1]."""
+def representation(workspace: Workspace, model: Tensor, inputs: Batch) -> Tensor:
+    """Return what a model's classifier sees of a batch, with a one for its bias: [B, F + 1]."""
     weight, bias = _names(workspace.layout)
     layer = workspace.module.get_submodule(weight.rpartition(".")[0])
     seen: list[Tensor] = []
     hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     try:
-        _logits(workspace, model, images)
+        _outputs(workspace, model, inputs)
     finally:
         hook.remove()
     (vectors,) = seen
-    return vectors if bias is None else torch.cat([vectors, torch.ones_like(vectors[:, :1])], dim=1)
+    return (
+        vectors if bias is None else torch.cat([vectors, torch.ones_like(vectors[..., :1])], dim=-1)
+    )
 
 
 def _names(layout: Layout) -> tuple[str, str | None]:
@@ -285,15 +321,14 @@ def _names(layout: Layout) -> tuple[str, str | None]:
     return weight, next((name for name in names if name != weight), None)
 
 
-def _logits(workspace: Workspace, model: Tensor, images: Tensor) -> Tensor:
+def _outputs(workspace: Workspace, model: Tensor, inputs: Batch) -> Tensor:
     workspace.load(model)
     workspace.module.eval()
     with torch.no_grad():
-        logits: Tensor = workspace.module(images)
-    return logits
+        return predicted(workspace.module, inputs)
 
 
-def _one_batch(client: Client) -> tuple[Tensor, Tensor]:
+def _one_batch(client: Client) -> tuple[Batch, Tensor]:
     data = client.data.train
     (chosen,) = batches(client, len(data), "influence", steps=1)
     return data.take(chosen)

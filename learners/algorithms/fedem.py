@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,6 +13,7 @@ from torch import nn
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.rows.parameters import reinitialised
+from learners.rows.workspace import predicted
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
+    from learners.data.contents import Batch, Kind
     from learners.server.federation import Federation
 
 
@@ -83,15 +86,14 @@ class FedEM(Algorithm):
         row: Tensor = message["models"][int(self.weights(client, message["models"]).argmax())]
         return row
 
-    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
-        """Return the logarithms of the mixture's probabilities."""
-        parts = []
+    def scores(self, client: Client, message: Message, inputs: Batch) -> Tensor:
+        """Return the logarithms of the mixture's probabilities; of numbers, their mean."""
+        outputs = []
         weights = self.weights(client, message["models"])
-        for row, weight in zip(message["models"], weights, strict=True):
+        for row in message["models"]:
             client.workspace.load(row)
-            chances = nn.functional.log_softmax(client.workspace.module(images), dim=1)
-            parts.append(chances + float(np.log(max(weight, _LEAST))))
-        return torch.logsumexp(torch.stack(parts), dim=0)
+            outputs.append(predicted(client.workspace.module, inputs))
+        return mixed(outputs, weights, client.site.targets.kind)
 
     def weights(self, client: Client, models: Tensor) -> Weights:
         """Return π of a client; fitted to its training data if it never took part."""
@@ -125,17 +127,16 @@ def train_components(client: Client, message: Message) -> Message:
     losses = torch.stack([_losses(client, row) for row in message["models"]], dim=1)
     q = _responsibilities(pi, -losses)
     client.memory["weights"] = q.mean(0, dtype=torch.float64).cpu().numpy()
-    # The label of an image is its number here: the loss looks up its label and its share.
-    numbered = data.with_labels(torch.arange(len(data), device=data.labels.device))
+    # The target of a sample is its number here: the loss looks up its target and its share.
+    numbered = data.with_targets(torch.arange(len(data), device=data.targets.device))
+    criterion = client.criterion
     fitted = []
     for m, row in enumerate(message["models"]):
 
         def loss(
-            module: nn.Module, images: Tensor, numbers: Tensor, share: Tensor = q[:, m]
+            module: nn.Module, inputs: Batch, numbers: Tensor, share: Tensor = q[:, m]
         ) -> Tensor:
-            each = nn.functional.cross_entropy(
-                module(images), data.labels[numbers], reduction="none"
-            )
+            each = criterion.each(predicted(module, inputs), data.targets[numbers])
             return (share[numbers] * each).mean()
 
         fitted.append(fit(client, row, data=numbered, loss=loss))
@@ -144,6 +145,35 @@ def train_components(client: Client, message: Message) -> Message:
         "train_loss": sum(each.loss for each in fitted),
         "samples": len(data),
     }
+
+
+def mixed(outputs: Sequence[Tensor], weights: Weights, kind: Kind) -> Tensor:
+    r"""Return the outputs of a mixture: :math:`\sum_m \pi_m h_m` of probabilities or of numbers."""
+    logs = [float(np.log(max(weight, _LEAST))) for weight in weights]
+    if kind == "regression":
+        return sum(
+            (float(weight) * each for each, weight in zip(outputs, weights, strict=True)),
+            torch.zeros_like(outputs[0]),
+        )
+    if kind == "multi-label":
+        yes, no = (
+            torch.logsumexp(
+                torch.stack(
+                    [
+                        nn.functional.logsigmoid(sign * each) + log
+                        for each, log in zip(outputs, logs, strict=True)
+                    ]
+                ),
+                dim=0,
+            )
+            for sign in (1, -1)
+        )
+        return yes - no
+    parts = [
+        nn.functional.log_softmax(each, dim=-1) + log
+        for each, log in zip(outputs, logs, strict=True)
+    ]
+    return torch.logsumexp(torch.stack(parts), dim=0)
 
 
 def _responsibilities(pi: Tensor, log_likelihoods: Tensor) -> Tensor:
@@ -155,12 +185,11 @@ def _losses(client: Client, model: Tensor) -> Tensor:
     """Return a model's loss on every training image."""
     client.workspace.load(model)
     client.workspace.module.eval()
+    criterion = client.criterion
     with torch.no_grad():
         return torch.cat(
             [
-                nn.functional.cross_entropy(
-                    client.workspace.module(images), labels, reduction="none"
-                )
-                for images, labels in client.data.train.chunks(EVALUATION_CHUNK)
+                criterion.each(predicted(client.workspace.module, inputs), targets)
+                for inputs, targets in client.data.train.chunks(EVALUATION_CHUNK)
             ]
         )

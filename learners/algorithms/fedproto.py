@@ -13,7 +13,6 @@ from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.forms import Asked, Numbers, Rows
 from learners.rows.representation import class_means, represented
-from learners.rows.workspace import cross_entropy
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -21,9 +20,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
+    from learners.data.contents import Batch, Kind
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Loss
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 
 @ALGORITHMS.register("fedproto")
@@ -58,6 +59,15 @@ class FedProto(Algorithm):
 
     lam: float = option(1.0, least=0, changes="models")
     distance: Literal["mse", "l2", "l1"] = option("mse", changes="models")
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of targets: classes, which prototypes are of."""
+        return ("classification",)
+
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse a network without a linear head: prototypes are what enters it."""
+        layout.parts("head")
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -99,12 +109,12 @@ class FedProto(Algorithm):
         """Return the client's own model."""
         return client.own_model
 
-    def scores(self, client: Client, message: Message, images: Tensor) -> Tensor:
+    def scores(self, client: Client, message: Message, inputs: Batch) -> Tensor:
         r"""Return :math:`-\lVert f(x) - \bar C^{(j)} \rVert^2`; the classifier's scores without.
 
         A class without a prototype is one unit farther than the farthest.
         """
-        vectors, scores = represented(client.workspace.module, images)
+        vectors, scores = represented(client.workspace.module, inputs)
         if "prototypes" not in message:
             return scores
         squares = torch.cdist(vectors, message["prototypes"]).square()
@@ -150,16 +160,16 @@ def train_prototypes(client: Client, message: Message) -> Message:
     """Train the own model near the global `prototypes` of `classes`, if any; send its own."""
     method, workspace, data = client.algorithm, client.workspace, client.data.train
     assert isinstance(method, FedProto)
-    loss: Loss = cross_entropy
+    loss: Loss | None = None
     if method.lam and "prototypes" in message:
-        loss = _regularised(method, message, client.site.n_classes)
+        loss = _regularised(client, method, message)
     fitted = fit(client, client.own_model, loss=loss)
     client.memory["model"] = fitted.model
     workspace.module.eval()
     with torch.no_grad():
         chunks = list(data.chunks(EVALUATION_CHUNK))
-        vectors = torch.cat([represented(workspace.module, images)[0] for images, _ in chunks])
-    classes, means, counts = class_means(vectors, data.labels)
+        vectors = torch.cat([represented(workspace.module, inputs)[0] for inputs, _ in chunks])
+    classes, means, counts = class_means(vectors, data.targets)
     return {
         "prototypes": means,
         "classes": classes.cpu().numpy(),
@@ -169,20 +179,18 @@ def train_prototypes(client: Client, message: Message) -> Message:
     }
 
 
-def _regularised(method: FedProto, message: Message, n_classes: int) -> Loss:
+def _regularised(client: Client, method: FedProto, message: Message) -> Loss:
     """Return the loss plus λ times the distance of the batch's prototypes to the global ones."""
-    place = torch.full((n_classes,), -1)
+    place, criterion = torch.full((client.site.n_classes,), -1), client.criterion
     place[message["classes"]] = torch.arange(len(message["classes"]))
     place = place.to(message["prototypes"].device)
 
-    def loss(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        vectors, scores = represented(module, images)
+    def loss(module: nn.Module, inputs: Batch, labels: Tensor) -> Tensor:
+        vectors, scores = represented(module, inputs)
         classes, means, _ = class_means(vectors, labels)
         known = place[classes] >= 0
         apart = means[known] - message["prototypes"][place[classes[known]]]
-        return nn.functional.cross_entropy(scores, labels) + method.lam * _distance(
-            apart, method.distance
-        )
+        return criterion.mean(scores, labels) + method.lam * _distance(apart, method.distance)
 
     return loss
 

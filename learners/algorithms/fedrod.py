@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import nn
 
+from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.forms import Rows
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
+    from learners.data.contents import Batch, Kind
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 
 @ALGORITHMS.register("fedrod")
@@ -64,6 +67,20 @@ class FedRoD(Algorithm):
     gamma: float = option(1.0, least=0, changes="models")
     head: Literal["linear", "hypernetwork"] = option("linear", changes="traffic")
     width: int = option(16, least=1, needs={"head": "hypernetwork"}, changes="traffic")
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of targets: classes, which are balanced."""
+        return ("classification",)
+
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse a network without a linear head, and a loss other than the method's own."""
+        layout.parts("head")
+        if config.loss not in ("auto", "cross-entropy"):
+            raise InvalidInputError(
+                f"fedrod trains on its own balanced cross-entropy, so the loss {config.loss} would"
+                " have no effect"
+            )
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -114,7 +131,7 @@ class FedRoD(Algorithm):
             return own
         layout = client.workspace.layout
         part = self.writer(layout).views(own)
-        counts = torch.bincount(client.data.train.labels, minlength=client.site.n_classes)
+        counts = torch.bincount(client.data.train.targets, minlength=client.site.n_classes)
         shares = counts.to(own) / max(len(client.data.train), 1)
         hidden = (part["input.weight"] @ shares + part["input.bias"]).relu()
         return part["output.weight"] @ hidden + part["output.bias"]
@@ -155,8 +172,8 @@ def train_two_heads(client: Client, message: Message) -> Message:
     sizes = [torch.Size(shape).numel() for shape in shapes]
     prior = _log_prior(client, method.gamma)
 
-    def balanced_loss(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        vectors, generic = represented(module, images)
+    def balanced_loss(module: nn.Module, inputs: Batch, labels: Tensor) -> Tensor:
+        vectors, generic = represented(module, inputs)
         own.requires_grad_(True)
         psi = torch.split(method.personal_head(client, own), sizes)
         parts = [part.view(shape) for part, shape in zip(psi, shapes, strict=True)]
@@ -180,5 +197,5 @@ def train_two_heads(client: Client, message: Message) -> Message:
 
 def _log_prior(client: Client, gamma: float) -> Tensor:
     """Return γ ln N of every class; a class the client has not is out of the softmax (−∞)."""
-    counts = torch.bincount(client.data.train.labels, minlength=client.site.n_classes)
+    counts = torch.bincount(client.data.train.targets, minlength=client.site.n_classes)
     return counts.log() * gamma if gamma else torch.zeros_like(counts, dtype=torch.float32)

@@ -45,12 +45,13 @@ class IFCA(Algorithm):
     Parameters
     ----------
     k
-        Number of models K. The first starts where every method starts, the others elsewhere.
+        Number of models K; 0 is one for every client. The first starts where every method starts,
+        the others elsewhere.
     averaging
         ``model`` or ``gradient``.
     """
 
-    k: int = option(3, least=1, changes="traffic")
+    k: int = option(3, least=0, changes="traffic")
     averaging: Literal["model", "gradient"] = option("model", changes="models")
 
     @property
@@ -61,8 +62,9 @@ class IFCA(Algorithm):
     def start(self, federation: Federation) -> State:
         """Return the first models; nobody has chosen yet (−1)."""
         first, stream = federation.initial_model, federation.stream("clusters")
-        others = [reinitialised(first, federation.layout, stream) for _ in range(self.k - 1)]
-        return {"models": torch.stack([first, *others]), "clusters": [-1] * len(federation.clients)}
+        n = len(federation.clients)
+        others = [reinitialised(first, federation.layout, stream) for _ in range((self.k or n) - 1)]
+        return {"models": torch.stack([first, *others]), "clusters": [-1] * n}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Let the clients choose and train, and update each cluster from its own."""
@@ -85,7 +87,7 @@ class IFCA(Algorithm):
                 rows = torch.stack([replies[c]["model"] for c in members])
                 models[j] = federation.combine(rows, rows.new_ones(len(members)))
         # Who has not chosen yet stands alone.
-        labels = [j if j >= 0 else self.k + c for c, j in enumerate(clusters)]
+        labels = [j if j >= 0 else len(models) + c for c, j in enumerate(clusters)]
         federation.record(structure=CoalitionStructure.from_labels(labels))
         return {"models": models, "clusters": clusters}
 

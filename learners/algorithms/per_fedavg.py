@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.training import batches, gradient_at, training_mode
+from learners.client.training import batches, client_loss, gradient_at, training_mode
 from learners.rows.optimizers import optimizer
-from learners.rows.workspace import cross_entropy
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -98,13 +97,13 @@ def train_meta(client: Client, message: Message) -> Message:
     layout, data, alpha = workspace.layout, client.data.train, method.inner_lr(client)
     row = message["model"].clone()
     w = layout.parameters(row)
+    loss_on = client_loss(client)
     step = optimizer(w, settings.optimizer, settings.lr, settings.momentum)
 
     def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, float]:
         workspace.load(row)
         workspace.parameters.copy_(parameters)
-        images, labels = data.take(chosen)
-        loss = cross_entropy(workspace.module, images, labels)
+        loss = loss_on(workspace.module, *data.take(chosen))
         return workspace.backward(loss).clone(), float(loss.detach())
 
     # The outer batches come in the order of plain training: with α = 0 nothing else is left.

@@ -9,9 +9,8 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.training import batches, training_mode
+from learners.client.training import batches, client_loss, training_mode
 from learners.rows.optimizers import optimizer
-from learners.rows.workspace import cross_entropy
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -101,12 +100,13 @@ def train_envelope(client: Client, message: Message) -> Message:
     workspace.load(row)
     theta = workspace.parameters
     step = optimizer(theta, settings.optimizer, lr, settings.momentum)
+    loss_on = client_loss(client)
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
-            images, labels = client.data.train.take(chosen)
+            inputs, targets = client.data.train.take(chosen)
             for _ in range(method.inner_steps):
-                loss = cross_entropy(workspace.module, images, labels)
+                loss = loss_on(workspace.module, inputs, targets)
                 gradient = workspace.backward(loss)
                 with torch.no_grad():
                     step(gradient.add_(theta - w, alpha=method.lam))

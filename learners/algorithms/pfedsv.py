@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import coalitions
+from coalitions.errors import InvalidInputError
 from coalitions.estimators.permutation import Permutation
 from coalitions.game import FloatVector, IntVector
 from coalitions.sampling.estimator import Estimator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from learners.client.client import Client
     from learners.server.federation import Federation
+    from learners.settings.config import RunConfig
 
 EXACT_MODELS = 7
 """Up to here all coalitions are fewer than the evaluations of 3|S| permutations."""
@@ -35,8 +37,10 @@ EXACT_MODELS = 7
 FLOOR = 1e-6
 """Least distance in Eq. (6), relative to the model's norm or 1, whichever is larger."""
 
-Order = Literal["scan", "top-k"]
-SelfDistance = Literal["nearest", "mean", "exclude"]
+Order = Literal["scan", "mixed", "top-k"]
+Keeps = Literal["positive", "non-negative"]
+Collaboration = Literal["multiwise", "pairwise", "similarity", "cosine"]
+SelfDistance = Literal["nearest", "mean", "exclude", "printed"]
 
 
 @ALGORITHMS.register("pfedsv")
@@ -72,7 +76,13 @@ class PFedSV(Algorithm):
     order
         ``scan`` takes clients never scored first, then the best scores; ``top-k`` goes by score
         alone, as printed in the paper (never scored counts as 0), so that early finds block
-        their slots.
+        their slots. ``mixed`` takes all with a positive score first and gives what is left of the
+        `k` slots, one at least, to clients never scored: where few take part in a round, the
+        known good ones are then used from the start, and their number decides early. ``auto`` is
+        ``scan`` if everyone takes part in every round, else ``mixed``.
+    keep
+        Which scores `dynamic` keeps: ``positive``, or ``non-negative`` as the paper's first version
+        writes it.
     explore
         Probability with which a client that `dynamic` rejects is downloaded all the same.
     alpha
@@ -84,7 +94,9 @@ class PFedSV(Algorithm):
         Where the classifier begins: at the last linear layer (``head``) or after the last
         convolution (``dense``).
     utility
-        ``accuracy``, or ``loss``: v(X) = ln(classes) − loss.
+        ``accuracy``; ``loss``: v(X) = ln(classes) − loss; or any other metric of a run, as the
+        gain above guessing what is usual, an error negated. ``auto`` is accuracy where there
+        is one, else what is usual with the targets.
     method
         How to find Shapley values: ``auto`` is exact up to 7 models and Algorithm 2 above,
         ``permutation`` is always Algorithm 2; or any other of `coalitions.shapley`.
@@ -93,10 +105,18 @@ class PFedSV(Algorithm):
     self_distance
         The paper's Eq. (6) divides by zero for a client's own model. Its distance is that of the
         ``nearest`` other model, or their ``mean``; or the own model has no weight (``exclude``).
+        ``printed`` takes the equation at its word, with a small number for zero: nearly all of the
+        weight is then the own model's, if its value is positive.
     collaboration
         ``multiwise``: Shapley values; ``pairwise``: each model is compared on its own with the
-        model the client began the round with, :math:`\varphi_j = v(\{j\}) - v(\text{before})`,
-        which is the comparison of FedFomo.
+        model the client began the round with, :math:`\varphi_j = v(\{j\}) - v(\text{before})`, the
+        numerator of FedFomo's weights (its denominator is another distance). ``similarity`` and
+        ``cosine`` are the paper's Fig. 4: models are compared one to one, without data, and
+        weighted in proportion, :math:`\varphi_j = w_j = 1 / \lVert \theta_i - \theta_j \rVert` or
+        their cosine.
+    noise_own
+        Whether a client that noises its upload goes on with the noised model, too, as the paper
+        does; otherwise what it keeps is clean.
     told
         Whether everyone is told in advance who shares a label with it, and downloads those
         (Fig. 4): then only the weights are left to the method.
@@ -104,14 +124,19 @@ class PFedSV(Algorithm):
 
     k: int = option(5, least=0, needs={"told": False}, changes="traffic")
     dynamic: bool = option(True, needs={"told": False}, changes="traffic")
-    order: Order = option("scan", needs={"told": False}, changes="relevance")
+    order: Literal["auto", "scan", "mixed", "top-k"] = option(
+        "auto", needs={"told": False}, changes="relevance"
+    )
+    keep: Keeps = option("positive", needs={"told": False, "dynamic": True}, changes="traffic")
     explore: float = option(
         0.0, least=0, most=1, needs={"told": False, "dynamic": True}, changes="traffic"
     )
     alpha: float = option(0.5, least=0, most=1, changes="relevance")
     shared_extractor: bool = option(False, changes="traffic")
     classifier: Cut = option("head", needs={"shared_extractor": True}, changes="traffic")
-    utility: Literal["accuracy", "loss"] = option("accuracy", changes="relevance")
+    utility: str = option(
+        "auto", needs={"collaboration": ("multiwise", "pairwise")}, changes="relevance"
+    )
     method: str = option(
         "auto", names="estimators", needs={"collaboration": "multiwise"}, changes="relevance"
     )
@@ -122,8 +147,14 @@ class PFedSV(Algorithm):
         changes="relevance",
     )
     self_distance: SelfDistance = option("nearest", changes="models")
-    collaboration: Literal["multiwise", "pairwise"] = option("multiwise", changes="relevance")
+    collaboration: Collaboration = option("multiwise", changes="relevance")
+    noise_own: bool = option(False, changes="models")
     told: bool = option(False, changes="traffic")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metric of the game."""
+        return () if self.utility == "loss" else (self.utility,)
 
     @property
     def averages(self) -> bool:
@@ -153,6 +184,17 @@ class PFedSV(Algorithm):
         features, classifier = map(len, layout.parts(self.classifier))
         return layout.size, features + others * classifier
 
+    def check(self, config: RunConfig, layout: Layout) -> None:
+        """Refuse to noise what is kept where nothing is noised, and to share what is no part."""
+        if self.shared_extractor:
+            layout.parts(self.classifier)
+        noised = config.dp == "updates" and (config.noise or config.epsilon is not None)
+        if self.noise_own and not noised:
+            raise InvalidInputError(
+                "noise_own of pfedsv has no effect here: only --dp updates with noise or epsilon"
+                " puts noise into models"
+            )
+
     def privacy_objection(self, dp: Literal["updates", "records"]) -> str | None:
         """Object to pairwise values in update mode: they are made with models nobody was sent."""
         if dp == "updates" and self.collaboration == "pairwise":
@@ -180,8 +222,11 @@ class PFedSV(Algorithm):
         uploads = federation.ask(train, {c: {} for c in federation.present})
         present = np.array(list(uploads))
         rng = federation.rng("downloads")
+        everyone = federation.config.participants == len(federation.clients)
+        order = ("scan" if everyone else "mixed") if self.order == "auto" else self.order
         slots = {
-            i: rng.permutation(self._choice(state, i, present[present != i], rng)) for i in uploads
+            i: rng.permutation(self._choice(state, i, present[present != i], order, rng))
+            for i in uploads
         }
         values = federation.ask(collaborate, self._messages(federation, uploads, slots))
         relevance, scored = state["relevance"].copy(), state["scored"].copy()
@@ -215,7 +260,7 @@ class PFedSV(Algorithm):
         return trained
 
     def _choice(
-        self, state: State, i: int, others: IntVector, rng: np.random.Generator
+        self, state: State, i: int, others: IntVector, order: Order, rng: np.random.Generator
     ) -> IntVector:
         if self.told:
             told: IntVector = others[state["told"][i, others] > 0]
@@ -225,8 +270,9 @@ class PFedSV(Algorithm):
             state["scored"][i, others],
             others,
             k=self.k,
-            order=self.order,
+            order=order,
             dynamic=self.dynamic,
+            keep=self.keep,
             explore=self.explore,
             rng=rng,
         )
@@ -270,22 +316,18 @@ def collaborate(client: Client, message: Message) -> Message:
     method = client.algorithm
     assert isinstance(method, PFedSV)
     layout, trained = client.workspace.layout, client.own_model
+    if method.noise_own:
+        trained = as_published(client, "model", trained)
     if "extractor" in message:
         features, classifier = layout.parts(method.classifier)
         models = trained.repeat(len(message["classifiers"]) + 1, 1)
         models[:, features] = message["extractor"]
         models[1:, classifier] = message["classifiers"]
-        compared = models[:, classifier]
     else:
         models = torch.cat([trained[None], message["models"]])
-        compared = layout.parameters(models)
-    values, evaluations = _valued(client, method, models)
-    weights = collaboration_weights(
-        values,
-        torch.linalg.vector_norm(compared - compared[0], dim=1).double().cpu().numpy(),
-        floor=FLOOR * max(1.0, float(compared[0].norm())),
-        self_distance=method.self_distance,
-    )
+    compared = _compared_parts(client, method, models)
+    values, evaluations = _valued(client, method, models, compared)
+    weights = _weights(method, values, compared)
     combined = torch.from_numpy(weights).to(models) @ models  # Eq. (7)
     client.memory |= {"trained": trained, "model": combined}
     if method.collaboration == "pairwise":
@@ -303,6 +345,7 @@ def chosen_downloads(
     dynamic: bool,
     explore: float,
     rng: np.random.Generator,
+    keep: Keeps = "positive",
 ) -> IntVector:
     """Return which candidates a client downloads: the dynamic top-k mechanism.
 
@@ -314,23 +357,29 @@ def chosen_downloads(
         How often each was valued, [m]; a score of 0 does not mean never.
     candidates
         Their numbers, [m]; those present, without the client itself.
-    k, order, dynamic, explore
+    k, order, dynamic, explore, keep
         See `PFedSV`.
     rng
         Breaks ties, and explores.
     """
     new = scored == 0
-    if dynamic and not new.any():
-        k = int((scores > 0).sum())
+    good = ~new & ((scores > 0) if keep == "positive" else (scores >= 0))
+    known = np.where(new, 0.0, -scores)
     shuffled = rng.random(len(candidates))
     # The last key is the first to sort by. Between equal scores, who was never tried comes first.
-    keys: Sequence[FloatVector] = (shuffled, ~new, -scores)
-    if order == "scan":
-        keys = (shuffled, np.where(new, 0.0, -scores), ~new)
-    ranking = np.lexsort(keys)
+    keys: dict[Order, Sequence[FloatVector]] = {
+        "scan": (shuffled, known, ~new),
+        "mixed": (shuffled, known, ~new, ~good),
+        "top-k": (shuffled, ~new, -scores),
+    }
+    ranking = np.lexsort(keys[order])
+    if dynamic and order == "mixed":
+        k = int(good.sum() + min(new.sum(), max(1, k - good.sum())))
+    elif dynamic and not new.any():
+        k = int(good.sum())
     tried_again = np.zeros(len(candidates), bool)
     if dynamic and explore:
-        tried_again = ~new & (scores <= 0) & (rng.random(len(candidates)) < explore)
+        tried_again = ~new & ~good & (rng.random(len(candidates)) < explore)
     taken = np.zeros(len(candidates), bool)
     taken[ranking[:k]] = True
     return candidates[ranking[(taken | tried_again)[ranking]]]
@@ -385,13 +434,42 @@ def collaboration_weights(
     alone[0] = 1.0
     if len(values) == 1:
         return alone
-    others = distances[1:]
-    own = others.mean() if self_distance == "mean" else others.min()
-    weights = np.maximum(values, 0.0) / np.maximum([own, *others], floor)
+    weights = np.maximum(values, 0.0) / _lifted(distances, floor, self_distance)
     if self_distance == "exclude":
         weights[0] = 0.0
     total = weights.sum()
     return weights / total if total > 0 else alone
+
+
+def _lifted(distances: FloatVector, floor: float, self_distance: SelfDistance) -> FloatVector:
+    """Return the distances to divide by: none is zero, and the first stands for the own model."""
+    own, others = distances[0], distances[1:]
+    if self_distance != "printed":
+        own = others.mean() if self_distance == "mean" else others.min()
+    lifted: FloatVector = np.maximum([own, *others], floor)
+    return lifted
+
+
+def _weights(method: PFedSV, values: FloatVector, compared: Tensor) -> FloatVector:
+    """Return the weights of the models, the client's own first."""
+    if method.collaboration not in ("similarity", "cosine"):
+        distances, floor = _distances(compared)
+        return collaboration_weights(
+            values, distances, floor=floor, self_distance=method.self_distance
+        )
+    weights = np.maximum(values, 0.0)
+    if method.self_distance == "exclude" and len(weights) > 1:
+        weights[0] = 0.0
+    if not weights.any():
+        weights[0] = 1.0
+    shares: FloatVector = weights / weights.sum()
+    return shares
+
+
+def _distances(compared: Tensor) -> tuple[FloatVector, float]:
+    """Return how far each model is from the first, and what counts as no distance at all."""
+    distances = torch.linalg.vector_norm(compared - compared[0], dim=1).double().cpu().numpy()
+    return distances, FLOOR * max(1.0, float(compared[0].norm()))
 
 
 def _told(
@@ -403,26 +481,67 @@ def _told(
     """
     own = models[0]
     known = as_published(client, "model", own)
-    if known is not own:
+    if known is not own and not method.noise_own:
         known = known.clone()
         if method.shared_extractor:
             features, _ = client.workspace.layout.parts(method.classifier)
             known[features] = own[features]  # which is the extractor that was received
         # Nor through how early a truncating estimator stopped: the game at home is not counted.
-        values, evaluations = _valued(client, method, torch.cat([known[None], models[1:]]))
+        models = torch.cat([known[None], models[1:]])
+        compared = _compared_parts(client, method, models)
+        values, evaluations = _valued(client, method, models, compared)
     return {"values": values, "evaluations": evaluations}
 
 
-def _valued(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
+def _valued(
+    client: Client, method: PFedSV, models: Tensor, compared: Tensor
+) -> tuple[FloatVector, int]:
     """Return the value of each model, the client's own first, and the number of evaluations."""
+    if method.collaboration in ("similarity", "cosine"):
+        return similarities(compared, method.collaboration, method.self_distance), 0
     if method.collaboration == "pairwise":
         return _compared(client, method, models)
     estimate = coalitions.shapley(
         _game(client, method, models),
         _estimator(method, len(models)),
         seed=client.stream("shapley").initial_seed() % 2**32,
+        interruptible=False,  # Ctrl-C ends the run
     )
     return estimate.values, int(estimate.evaluations)
+
+
+def similarities(models: Tensor, kind: Collaboration, self_distance: SelfDistance) -> FloatVector:
+    r"""Return how much each model [m, P] is like the first, without looking at data (Fig. 4).
+
+    .. math:: 1 / \lVert \theta_i - \theta_j \rVert \quad \text{or} \quad
+              \langle \theta_i, \theta_j \rangle
+              / (\lVert \theta_i \rVert \lVert \theta_j \rVert)
+
+    Examples
+    --------
+    >>> rows = torch.tensor([[3.0, 4.0], [3.0, 2.0], [8.0, -6.0]])
+    >>> similarities(rows, "similarity", "nearest").round(3), similarities(
+    ...     rows, "cosine", "nearest"
+    ... ).round(3)
+    (array([0.5  , 0.5  , 0.089]), array([1.   , 0.943, 0.   ]))
+    """
+    if kind == "cosine":
+        rows = models.double()
+        angles: FloatVector = torch.cosine_similarity(rows[:1], rows).cpu().numpy()
+        return angles
+    distances, floor = _distances(models)
+    if len(distances) == 1:
+        return np.ones(1)
+    nearness: FloatVector = 1.0 / _lifted(distances, floor, self_distance)
+    return nearness
+
+
+def _compared_parts(client: Client, method: PFedSV, models: Tensor) -> Tensor:
+    """Return the part of the models whose distances count: what was downloaded of them."""
+    layout = client.workspace.layout
+    if method.shared_extractor:
+        return models[:, layout.parts(method.classifier)[1]]
+    return layout.parameters(models)
 
 
 def _estimator(method: PFedSV, n_models: int) -> str | Estimator:
@@ -450,4 +569,5 @@ def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:
         client.data.validation,
         n_classes=client.site.n_classes,
         metric=method.utility,
+        known=client.data.train.targets,
     )

@@ -21,13 +21,13 @@ from learners.attacks.feature import invert_features
 from learners.attacks.gradient import gradient_from_upload, inferred_label, invert, likeness
 from learners.client.client import Site, answer
 from learners.client.tasks import train
-from learners.data.clients import ClientData, FederatedData, Split
-from learners.models import build_model
+from learners.data.contents import ClientData, FederatedData, Split
+from learners.models import build_model, suited_model
 from learners.models.network import Network
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.run import data_of, suited_model
+from learners.runs.run import data_of
 from learners.settings.config import RunConfig
 
 Method = Literal["auto", "features", "dlg", "cosine"]
@@ -147,32 +147,36 @@ def inversion_of(
         raise InvalidInputError(
             f"there is no client {client}; they are numbered 0 … {config.clients - 1}"
         )
+    data.only_pictures("an inversion attack")
     train_data = data.clients[client].train
+    pictures_there = train_data.inputs
+    assert isinstance(pictures_there, Tensor)
     if not 1 <= pictures <= len(train_data):
         raise InvalidInputError(
             f"client {client} has {len(train_data)} training pictures; {pictures} of them cannot"
             " be attacked"
         )
     if config.model == "auto":
-        config = replace(config, model=suited_model(data.shape))
+        config = replace(config, model=suited_model(data.inputs, data.targets))
     attacker = _Attacker(config, data, method, steps)
     if privacy is None:
         privacy = _noise_of(config, data, attacker.module)
     found = []
     for at in range(pictures):
-        one = Split(train_data.images[at : at + 1], train_data.labels[at : at + 1])
+        one = Split(pictures_there[at : at + 1], train_data.targets[at : at + 1])
         images = [
             attacker.recovered(*attacker.upload(one, mechanism, epochs=1), n_pictures=1)[0]
             for mechanism in (None, privacy)
         ]
-        found.append(Attacked(one.images[0], *images))
+        found.append(Attacked(pictures_there[at], *images))
         if on_picture is not None:
             on_picture(at, found[-1])
-    many = Split(train_data.images[:ROUND_PICTURES], train_data.labels[:ROUND_PICTURES])
+    many = Split(pictures_there[:ROUND_PICTURES], train_data.targets[:ROUND_PICTURES])
     received, sent = attacker.upload(many, None, epochs=config.local_epochs)
-    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.labels)
+    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.targets)
     best = [
-        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses) for image in many.images
+        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses)
+        for image in pictures_there[:ROUND_PICTURES]
     ]
     return Inversion(tuple(found), attacker.method, privacy, tuple(best))
 
@@ -200,7 +204,7 @@ class _Attacker:
             replace(self.config, clients=1, algorithm="fedavg", options={}, local_epochs=epochs),
             build_algorithm("fedavg", {}),
             Workspace(module, Layout.of(module), torch.device("cpu")),
-            FederatedData(self.data.name, (client,), self.data.n_classes, self.data.shape),
+            FederatedData(self.data.name, (client,), self.data.inputs, self.data.targets),
             privacy,
         )
         given = answer(here, train, 0, 1, {"model": here.initial}, {})
@@ -216,7 +220,8 @@ class _Attacker:
         """
         layout = Layout.of(self.module)
         gradient = gradient_from_upload(received, sent, self.config.lr, layout)
-        shape, seed = self.data.shape, self.config.seed
+        shape = self.data.only_pictures("an inversion attack")
+        seed = self.config.seed
         if self.method == "features" and n_pictures == 1:
             return invert_features(
                 self.module, received, gradient, shape, steps=self.steps, seed=seed
@@ -255,7 +260,7 @@ def _noise_of(config: RunConfig, data: FederatedData, module: nn.Module) -> Priv
         own = privacy_of(
             config,
             algorithm_of(config),
-            [len(each.train.labels) for each in data.clients],
+            [len(each.train) for each in data.clients],
             has_batch_norm=any(
                 isinstance(part, nn.modules.batchnorm._NormBase) for part in module.modules()
             ),

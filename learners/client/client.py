@@ -12,8 +12,9 @@ from torch import Tensor
 
 from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
-from learners.data.clients import FederatedData, Split
+from learners.data.contents import Batch, FederatedData, Split
 from learners.forms import finite
+from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
 from learners.rows.workspace import Workspace
 from learners.settings.config import RunConfig
@@ -21,7 +22,7 @@ from learners.settings.seeding import stream
 from learners.task import Message, Task
 
 
-class LocalImages:
+class Samples:
     """A split of a client's data on the device, ready to take batches from.
 
     Pictures are kept as [N, H, W, C] and handed out as [n, C, H, W] in that memory order
@@ -29,50 +30,73 @@ class LocalImages:
     """
 
     def __init__(self, split: Split, device: torch.device) -> None:
-        n, channels, height, width = split.images.shape
-        # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
-        # convolutions do not recognise as channels last.
-        self._pixels = torch.empty((n, height, width, channels), device=device)
-        self._pixels.copy_(split.images.permute(0, 2, 3, 1))
-        self.labels = split.labels.to(device)
+        self._one = isinstance(split.inputs, Tensor)
+        self._kept = {name: _kept(each, device) for name, each in split.named.items()}
+        self._pictures = {name for name, each in split.named.items() if _is_picture(each)}
+        self.targets = split.targets.to(device)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.targets)
 
-    def with_labels(self, labels: Tensor) -> LocalImages:
-        """Return the same pictures under other labels; the pixels are shared, not copied."""
+    def with_targets(self, targets: Tensor) -> Samples:
+        """Return the same samples with other targets; the inputs are shared, not copied."""
         same = copy.copy(self)
-        same.labels = labels
+        same.targets = targets
         return same
 
-    def first(self, n: int) -> LocalImages:
-        """Return the first `n` pictures; they are shared, not copied."""
+    def first(self, n: int) -> Samples:
+        """Return the first `n` samples; they are shared, not copied."""
         some = copy.copy(self)
-        some._pixels, some.labels = self._pixels[:n], self.labels[:n]
+        some._kept = {name: each[:n] for name, each in self._kept.items()}
+        some.targets = self.targets[:n]
         return some
 
-    def take(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the images and labels of some indices (int64, on the CPU)."""
-        at = chosen.to(self.labels.device)
-        pixels = self._pixels.index_select(0, at)
-        return pixels.permute(0, 3, 1, 2), self.labels.index_select(0, at)
+    def take(self, chosen: Tensor) -> tuple[Batch, Tensor]:
+        """Return the inputs and targets of some indices (int64, on the CPU)."""
+        at = chosen.to(self.targets.device)
+        taken = {name: each.index_select(0, at) for name, each in self._kept.items()}
+        return self._handed(taken), self.targets.index_select(0, at)
 
-    def chunks(self, size: int) -> Iterable[tuple[Tensor, Tensor]]:
-        """Yield all images and labels in order, `size` at a time."""
+    def chunks(self, size: int) -> Iterable[tuple[Batch, Tensor]]:
+        """Yield all inputs and targets in order, `size` at a time."""
         for begin in range(0, len(self), size):
             at = slice(begin, begin + size)
-            yield self._pixels[at].permute(0, 3, 1, 2), self.labels[at]
+            yield (
+                self._handed({name: each[at] for name, each in self._kept.items()}),
+                self.targets[at],
+            )
+
+    def _handed(self, kept: dict[str, Tensor]) -> Batch:
+        for name in self._pictures:
+            kept[name] = kept[name].permute(0, 3, 1, 2)
+        return next(iter(kept.values())) if self._one else kept
+
+
+def _is_picture(inputs: Tensor) -> bool:
+    return inputs.dim() == 4 and inputs.is_floating_point()
+
+
+def _kept(inputs: Tensor, device: torch.device) -> Tensor:
+    """Return inputs as they are kept: pictures channels last."""
+    if not _is_picture(inputs):
+        return inputs.to(device)
+    n, channels, height, width = inputs.shape
+    # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
+    # convolutions do not recognise as channels last.
+    pixels = torch.empty((n, height, width, channels), device=device)
+    return pixels.copy_(inputs.permute(0, 2, 3, 1))
 
 
 @dataclass(frozen=True)
 class LocalData:
     """What one client has, on the device."""
 
-    train: LocalImages
-    validation: LocalImages
-    test: LocalImages
+    train: Samples
+    validation: Samples
+    test: Samples
     domain: str
     poisoned: bool
+    name: str = ""
 
 
 class Site:
@@ -105,17 +129,19 @@ class Site:
         self.workspace = workspace
         self.privacy = privacy
         self.initial = workspace.saved()
+        self.targets = data.targets
         self.n_classes = data.n_classes
         device = workspace.device
         self.data = tuple(
             LocalData(
-                LocalImages(each.train, device),
-                LocalImages(each.validation, device),
-                LocalImages(each.test, device),
+                Samples(each.train, device),
+                Samples(each.validation, device),
+                Samples(each.test, device),
                 each.domain,
                 each.poisoned,
+                name,
             )
-            for each in data.clients
+            for each, name in zip(data.clients, data.names, strict=True)
         )
 
     def with_data(self, data: tuple[LocalData, ...]) -> Site:
@@ -165,6 +191,12 @@ class Client:
     def workspace(self) -> Workspace:
         """The network to compute with."""
         return self.site.workspace
+
+    @property
+    def criterion(self) -> Criterion:
+        """The loss that the client makes small."""
+        goal = self.workspace.goal
+        return goal.criterion.for_client(self.data.train.targets, goal.targets.n_outputs)
 
     @property
     def own_model(self) -> Tensor:

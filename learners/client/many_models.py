@@ -8,13 +8,16 @@ on each model goes its own way. The numbers are those of a pass for each model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from learners.client.client import LocalImages
-from learners.client.training import EVALUATION_CHUNK, Score, score_model
+from learners.client.client import Samples
+from learners.client.training import EVALUATION_CHUNK, score_model
+from learners.measures.goal import Score
+from learners.measures.metrics import Metric
 from learners.models import Network
 from learners.rows.workspace import Workspace
 
@@ -25,15 +28,17 @@ WIDE_CHUNK = 20
 """Pictures in a pass of the wide layer: what it writes before the pool stays in the cache."""
 
 
-def score_models(workspace: Workspace, rows: Tensor, data: LocalImages) -> list[Score]:
-    """Return how good each model [m, P] is on labelled images."""
+def score_models(
+    workspace: Workspace, rows: Tensor, data: Samples, metrics: Sequence[Metric] = ()
+) -> list[Score]:
+    """Return how good each model [m, P] is on samples with known targets."""
     stem = _stem(workspace.module)
     if stem is None or len(rows) == 1:
-        return [score_model(workspace, row, data) for row in rows]
+        return [score_model(workspace, row, data, metrics) for row in rows]
     block = max(1, WIDE_CHANNELS // stem.convolution.out_channels)
     scores: list[Score] = []
     for some in torch.split(rows, block):
-        scores += _score_block(workspace, some, data, stem)
+        scores += _score_block(workspace, some, data, stem, metrics)
     return scores
 
 
@@ -64,14 +69,16 @@ def _stem(module: nn.Module) -> _Stem | None:
     return _Stem(first, layers[0], nn.Sequential(*layers[1:end]), rest)
 
 
-def _score_block(workspace: Workspace, rows: Tensor, data: LocalImages, stem: _Stem) -> list[Score]:
+def _score_block(
+    workspace: Workspace, rows: Tensor, data: Samples, stem: _Stem, metrics: Sequence[Metric]
+) -> list[Score]:
     weight, bias = _stacked(workspace, rows, stem)
     channels = stem.convolution.out_channels
-    correct = torch.zeros(len(rows), dtype=torch.int64)
-    loss = torch.zeros(len(rows), dtype=torch.float64)
+    tallies = [workspace.goal.tally(metrics) for _ in rows]
     workspace.module.eval()
     with torch.inference_mode():
-        for images, labels in data.chunks(EVALUATION_CHUNK):
+        for images, targets in data.chunks(EVALUATION_CHUNK):
+            assert isinstance(images, Tensor)  # a network with a stem has one input
             wide = torch.cat(
                 [
                     stem.channelwise(
@@ -91,10 +98,8 @@ def _score_block(workspace: Workspace, rows: Tensor, data: LocalImages, stem: _S
                 workspace.load(row)
                 own = wide[:, number * channels : (number + 1) * channels]
                 given = stem.rest(own.contiguous(memory_format=torch.channels_last))
-                correct[number] += int((given.argmax(1) == labels).sum())
-                loss[number] += float(nn.functional.cross_entropy(given, labels, reduction="sum"))
-    n = len(data)
-    return [Score(int(c), n, float(v) / max(n, 1)) for c, v in zip(correct, loss, strict=True)]
+                tallies[number].add(given, targets)
+    return [tally.score() for tally in tallies]
 
 
 def _stacked(workspace: Workspace, rows: Tensor, stem: _Stem) -> tuple[Tensor, Tensor | None]:

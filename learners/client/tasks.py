@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from torch import Tensor
 
 from learners.algorithm import Algorithm
-from learners.client.client import Client, LocalImages
+from learners.client.client import Client, Samples
 from learners.client.many_models import score_models
 from learners.client.training import Objective, fit, gradient_at, score_model, score_predictions
-from learners.client.utility import Metric, ModelGame
-from learners.forms import COUNT, SHARE, Asked, Flag, Number, Numbers, Rows, Text, each
+from learners.client.utility import ModelGame
+from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.task import Message, Reveals, task
 
 
@@ -52,36 +55,64 @@ def train(client: Client, message: Message) -> Message:
     return reply | {"model": fitted.model} if message.get("send", True) else reply
 
 
+def _has_accuracy(asked: Asked) -> bool:
+    return asked.targets is None or asked.targets.has_classes
+
+
+def _measured(asked: Asked) -> bool:
+    return "metrics" in asked.message
+
+
 @task(
     "evaluate",
     watches=True,
-    accuracy=(Reveals.METRIC, SHARE),
+    accuracy=(Reveals.METRIC, Number(least=0, most=1, when=_has_accuracy)),
     loss=(Reveals.METRIC, Number()),
     samples=(Reveals.SIZE, COUNT),
+    metrics=(Reveals.METRIC, Numbers(each("metrics"), when=_measured)),
+    defined=(
+        Reveals.METRIC,
+        Numbers(each("metrics"), whole=True, least=0, most=1, when=_measured),
+    ),
 )
 def evaluate(client: Client, message: Message) -> Message:
-    """Test the model the client would use on its own data (`on`: test, validation or train)."""
+    """Test the model the client would use on its own data (`on`: test, validation or train).
+
+    `metrics` names what else to compute; the reply has a number for each, and whether it is
+    `defined` (else the number is 0).
+    """
     algorithm, workspace = client.algorithm, client.workspace
     workspace.load(algorithm.model(client, message))
     workspace.module.eval()
-    data = _split(client, message.get("on", "test"))
-    score = score_predictions(lambda images: algorithm.scores(client, message, images), data)
-    return {"accuracy": score.accuracy, "loss": score.loss, "samples": score.n}
+    data, goal = _split(client, message.get("on", "test")), workspace.goal
+    score = score_predictions(
+        lambda inputs: algorithm.scores(client, message, inputs),
+        data,
+        goal,
+        [goal.metric(name) for name in message.get("metrics", ())],
+    )
+    reply: dict[str, Any] = {"loss": score.loss, "samples": score.n}
+    if goal.targets.has_classes:
+        reply["accuracy"] = score.accuracy
+    if "metrics" in message:
+        reply["metrics"] = np.array([value or 0.0 for value in score.values])
+        reply["defined"] = np.array([value is not None for value in score.values], np.int64)
+    return reply
 
 
 @task(
     "evaluate-many",
-    accuracy=(Reveals.METRIC, Numbers(each("models"), least=0, most=1)),
+    accuracy=(Reveals.METRIC, Numbers(each("models"), least=0, most=1, when=_has_accuracy)),
     loss=(Reveals.METRIC, Numbers(each("models"))),
 )
 def evaluate_many(client: Client, message: Message) -> Message:
     """Test many models (`models`, [m, P]) on the client's data (`on`: validation by default)."""
     data = _split(client, message.get("on", "validation"))
     scores = score_models(client.workspace, message["models"], data)
-    return {
-        "accuracy": np.array([score.accuracy for score in scores]),
-        "loss": np.array([score.loss for score in scores]),
-    }
+    reply = {"loss": np.array([score.loss for score in scores])}
+    if client.workspace.goal.targets.has_classes:
+        reply["accuracy"] = np.array([score.accuracy for score in scores])
+    return reply
 
 
 def _gradients(asked: Asked) -> tuple[int, int]:
@@ -92,10 +123,12 @@ def _gradients(asked: Asked) -> tuple[int, int]:
 def gradient(client: Client, message: Message) -> Message:
     """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
 
-    `on` names the data: ``train`` (default) or ``validation``.
+    `on` names the data: ``train`` (default) or ``validation``; `mode` is ``evaluation`` (default)
+    or ``training``, where dropout acts.
     """
     data = client.data.validation if message.get("on") == "validation" else client.data.train
-    rows = [gradient_at(client, row, data=data) for row in message["models"]]
+    training = message.get("mode") == "training"
+    rows = [gradient_at(client, row, data=data, training=training) for row in message["models"]]
     return {"gradients": torch.stack(rows)}
 
 
@@ -113,48 +146,74 @@ def shapley(client: Client, message: Message) -> Message:
         The client.
     message
         `models`: the players. `with_own` (default true): whether the client's own model plays, as
-        the first one. `metric`: accuracy or loss, on the validation data. `method`, `budget`: see
-        `coalitions.shapley`.
+        the first one. `metric`: accuracy, loss or another metric, on the validation data.
+        `method`, `budget`: see `coalitions.shapley`.
     """
     import coalitions
 
     rows = message["models"]
     if message.get("with_own", True):
         rows = torch.cat([client.own_model[None], rows])
-    metric: Metric = message.get("metric", "accuracy")
     game = ModelGame(
         client.workspace,
         rows,
         client.data.validation,
         n_classes=client.site.n_classes,
-        metric=metric,
+        metric=message.get("metric", "auto"),
+        known=client.data.train.targets,
     )
     result = coalitions.shapley(
         game,
         method=message.get("method", "auto"),
         budget=message.get("budget"),
         seed=client.stream("shapley").initial_seed() % 2**32,
+        interruptible=False,  # Ctrl-C ends the run
     )
     return {"values": np.asarray(result.values), "evaluations": int(result.evaluations)}
 
 
-@task("fine-tune-pairs", gains=(Reveals.METRIC, Numbers(each("models"), least=-1, most=1)))
+def _most_gain(asked: Asked) -> float | None:
+    """Return the most that an accuracy can gain; what other metrics can is not known."""
+    by_accuracy = asked.message.get("metric", "auto") in ("auto", "accuracy")
+    return 1.0 if by_accuracy and _has_accuracy(asked) else None
+
+
+def _least_gain(asked: Asked) -> float | None:
+    most = _most_gain(asked)
+    return None if most is None else -most
+
+
+@task(
+    "fine-tune-pairs",
+    gains=(Reveals.METRIC, Numbers(each("models"), least=_least_gain, most=_most_gain)),
+)
 def fine_tune_pairs(client: Client, message: Message) -> Message:
     """Measure what the client gains from joining each of some peers.
 
     For every peer's model of `models` [m, P], the average with the client's own is fine-tuned
     on the client's data (`epochs`, default 1), and the gain is its accuracy there minus that of
     the own model (`on`: validation by default). `model`: the own model, if not in memory.
+    `metric`: another metric than the usual one; an error is negated, and where it is not defined
+    there is no gain.
     """
     own = message.get("model", client.own_model)
     data = _split(client, message.get("on", "validation"))
-    alone = score_model(client.workspace, own, data).accuracy
+    metric = client.workspace.goal.metric(message.get("metric", "auto"))
+
+    def worth(model: Tensor) -> float | None:
+        if metric.name == "accuracy":
+            return score_model(client.workspace, model, data).accuracy
+        (value,) = score_model(client.workspace, model, data, [metric]).values
+        return None if value is None else metric.gain(value)
+
+    alone = worth(own)
     gains = []
     for peer in message["models"]:
         joint = fit(
             client, (own + peer) / 2, purpose="fine-tune", epochs=message.get("epochs", 1)
         ).model
-        gains.append(score_model(client.workspace, joint, data).accuracy - alone)
+        together = worth(joint)
+        gains.append(0.0 if together is None or alone is None else together - alone)
     return {"gains": np.array(gains)}
 
 
@@ -162,17 +221,20 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
     "describe",
     watches=True,
     samples=(Reveals.SIZE, COUNT),
-    labels=(Reveals.METRIC, Numbers(lambda asked: (asked.classes,), whole=True, least=0)),
+    labels=(Reveals.METRIC, Numbers(lambda asked: (asked.counted,), whole=True, least=0)),
     domain=(Reveals.METRIC, Text()),
     poisoned=(Reveals.METRIC, Flag()),
 )
 def describe(client: Client, message: Message) -> Message:
-    """Tell what the client has: for oracles, and to judge a method by the truth."""
+    """Tell what the client has: for oracles, and to judge a method by the truth.
+
+    `labels` counts its training samples of each class, of each label, or its tokens; it is empty
+    in a regression.
+    """
     data = client.data
-    counts = torch.bincount(data.train.labels.cpu(), minlength=client.site.n_classes)
     return {
         "samples": len(data.train),
-        "labels": counts.numpy(),
+        "labels": client.site.targets.counts(data.train.targets.cpu()).numpy(),
         "domain": data.domain,
         "poisoned": data.poisoned,
     }
@@ -190,7 +252,7 @@ def _objective(client: Client) -> Objective | None:
     return None if type(method).objective is Algorithm.objective else method.objective
 
 
-def _split(client: Client, name: str) -> LocalImages:
+def _split(client: Client, name: str) -> Samples:
     splits = {
         "train": client.data.train,
         "validation": client.data.validation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,19 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
-from learners.client.client import Client, LocalImages
+from learners.client.client import Client, Samples
+from learners.data.contents import Batch
+from learners.measures.goal import Goal, Score
+from learners.measures.metrics import Metric
 from learners.privacy.mechanism import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
 from learners.privacy.per_sample import LossOfOne, private_gradient
 from learners.rows.optimizers import optimizer
 from learners.rows.parameters import Params
-from learners.rows.workspace import Loss, Workspace, cross_entropy
+from learners.rows.workspace import Loss, Workspace, predicted
 from learners.settings.seeding import seed_of
 
 Objective = Callable[[Tensor, Params, Params], Tensor]
 """Maps a batch's loss, the parameters and those received to what is minimised."""
 
 EVALUATION_CHUNK = 200
-"""Images per pass where nothing is updated; larger passes were no faster."""
+"""Samples per pass where nothing is updated; larger passes were no faster."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,12 @@ def fit(
     client: Client,
     start: Tensor,
     *,
-    data: LocalImages | None = None,
+    data: Samples | None = None,
     purpose: str = "train",
     epochs: int | None = None,
     steps: int | None = None,
     lr: float | None = None,
-    loss: Loss = cross_entropy,
+    loss: Loss | None = None,
     objective: Objective | None = None,
     proximal: float = 0.0,
     anchor: Tensor | None = None,
@@ -70,7 +73,7 @@ def fit(
     lr
         Learning rate.
     loss
-        The loss on a batch.
+        The loss on a batch; the run's if None.
     objective
         Makes more of the loss, by autograd.
     proximal, anchor
@@ -94,13 +97,14 @@ def fit(
     step = optimizer(parameters, settings.optimizer, lr, settings.momentum)
     total, n_batches = torch.zeros((), device=workspace.device), 0
     privacy = client.site.privacy if leaves and not client.watched else None
+    batch_loss = client_loss(client) if loss is None else loss
 
     def goal(value: Tensor, params: Params) -> Tensor:
         return objective(value, params, received) if objective else value
 
     def losses() -> Iterator[Tensor]:
         for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
-            yield loss(workspace.module, *data.take(chosen))
+            yield batch_loss(workspace.module, *data.take(chosen))
 
     def plain_steps() -> Iterator[Tensor]:
         for value in losses():
@@ -121,10 +125,10 @@ def fit(
             yield value
 
     if privacy is not None and privacy.mode == "records":
-        if loss is not cross_entropy or data is not client.data.train:
+        if loss is not None or data is not client.data.train:
             raise InvalidInputError(
-                f"{settings.algorithm} cannot use --dp records: its loss is not the cross-entropy"
-                " of single training images, whose gradients could be clipped one by one"
+                f"{settings.algorithm} cannot use --dp records: its loss is not that of single"
+                " training samples, whose gradients could be clipped one by one"
             )
         n_steps = _private_steps(client, epochs, steps)
         taken = steps_along(
@@ -158,7 +162,7 @@ def training_mode(client: Client, purpose: str) -> Iterator[None]:
 
 def batches(
     client: Client,
-    n_images: int,
+    n_samples: int,
     purpose: str,
     *,
     epochs: int | None = None,
@@ -166,7 +170,7 @@ def batches(
 ) -> Iterator[Tensor]:
     """Yield the indices of one batch after the other, shuffled anew for each pass.
 
-    The last batch of a pass may be smaller. A last batch of one image is left out if the network
+    The last batch of a pass may be smaller. A last batch of one sample is left out if the network
     has batch norm, which cannot normalise it.
     """
     if epochs is not None and steps is not None:
@@ -174,10 +178,10 @@ def batches(
     if epochs is None and steps is None:
         epochs = client.config.local_epochs
     stream, size = client.stream(purpose), client.config.batch_size
-    lone = client.workspace.has_batch_norm and n_images > 1
+    lone = client.workspace.has_batch_norm and n_samples > 1
     done, passes = 0, 0
-    while n_images and (passes < epochs if epochs is not None else done < (steps or 0)):
-        for batch in torch.split(torch.randperm(n_images, generator=stream), size):
+    while n_samples and (passes < epochs if epochs is not None else done < (steps or 0)):
+        for batch in torch.split(torch.randperm(n_samples, generator=stream), size):
             if steps is not None and done == steps:
                 return
             if not (lone and len(batch) == 1):
@@ -203,7 +207,7 @@ def _private_gradients(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the gradients of DP-SGD on Poisson samples, and enter the steps in the client's book.
 
-    Each image is in a batch with the same probability, whoever else is in it. Both streams are
+    Each sample is in a batch with the same probability, whoever else is in it. Both streams are
     named by the steps that were before: no noise is ever used twice.
     """
     data, workspace = client.data.train, client.workspace
@@ -233,54 +237,61 @@ def gradient_at(
     client: Client,
     model: Tensor,
     *,
-    data: LocalImages | None = None,
-    loss: Loss = cross_entropy,
+    data: Samples | None = None,
+    loss: Loss | None = None,
+    training: bool = False,
 ) -> Tensor:
     """Return the flat gradient of the mean loss over data, the client's training data if None.
 
-    The network is in evaluation mode: the gradient is that of one fixed function.
+    The network is in evaluation mode, so that the gradient is that of one fixed function; with
+    `training` it is as in training, and dropout draws the same at every call of a round.
     """
     workspace, data = client.workspace, client.data.train if data is None else data
     workspace.load(model)
     workspace.module.eval()
     total = torch.zeros_like(workspace.gradient)
-    with torch.enable_grad():
-        for images, labels in data.chunks(EVALUATION_CHUNK):
-            share = len(labels) / len(data)
-            total.add_(workspace.backward(loss(workspace.module, images, labels)), alpha=share)
+    batch_loss = client_loss(client) if loss is None else loss
+    with training_mode(client, "gradient") if training else torch.enable_grad():
+        for inputs, targets in data.chunks(EVALUATION_CHUNK):
+            share = len(targets) / len(data)
+            value = batch_loss(workspace.module, inputs, targets)
+            total.add_(workspace.backward(value), alpha=share)
     return total
 
 
-@dataclass(frozen=True)
-class Score:
-    """How many of `n` images a model gets right, and its mean loss on them."""
+def client_loss(client: Client) -> Loss:
+    """Return the loss of a run for one client."""
+    criterion = client.criterion
 
-    correct: int
-    n: int
-    loss: float
+    def loss(module: nn.Module, inputs: Batch, targets: Tensor) -> Tensor:
+        return criterion.mean(predicted(module, inputs), targets)
 
-    @property
-    def accuracy(self) -> float:
-        """Share of images that are right; 0 if there are none."""
-        return self.correct / self.n if self.n else 0.0
+    return loss
 
 
-def score_predictions(scores: Callable[[Tensor], Tensor], data: LocalImages) -> Score:
-    """Return how good a function from images to scores [N, classes] is on labelled images."""
-    correct, loss = 0, 0.0
+def score_predictions(
+    outputs_of: Callable[[Batch], Tensor],
+    data: Samples,
+    goal: Goal,
+    metrics: Sequence[Metric] = (),
+) -> Score:
+    """Return how good a function from inputs to outputs is on samples with known targets."""
+    tally = goal.tally(metrics)
     with torch.inference_mode():
-        for images, labels in data.chunks(EVALUATION_CHUNK):
-            given = scores(images)
-            correct += int((given.argmax(1) == labels).sum())
-            loss += float(nn.functional.cross_entropy(given, labels, reduction="sum"))
-    return Score(correct, len(data), loss / max(len(data), 1))
+        for inputs, targets in data.chunks(EVALUATION_CHUNK):
+            tally.add(outputs_of(inputs), targets)
+    return tally.score()
 
 
-def score_model(workspace: Workspace, model: Tensor, data: LocalImages) -> Score:
-    """Return how good a model is on labelled images."""
+def score_model(
+    workspace: Workspace, model: Tensor, data: Samples, metrics: Sequence[Metric] = ()
+) -> Score:
+    """Return how good a model is on samples with known targets."""
     workspace.load(model)
     workspace.module.eval()
-    return score_predictions(workspace.module, data)
+    return score_predictions(
+        lambda inputs: predicted(workspace.module, inputs), data, workspace.goal, metrics
+    )
 
 
 def _mask(workspace: Workspace, names: Collection[str]) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import torch
@@ -12,12 +11,11 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, as_coalitions
-from learners.client.client import LocalImages
+from learners.client.client import Samples
 from learners.client.many_models import score_models
-from learners.client.training import Score
+from learners.measures.goal import Score
+from learners.measures.metrics import Metric, Predictions
 from learners.rows.workspace import Workspace
-
-Metric = Literal["accuracy", "loss"]
 
 AVERAGES_AT_ONCE = 1 << 26
 """Parameters of averaged models to hold at a time: a quarter of a gigabyte."""
@@ -30,7 +28,9 @@ class ModelGame:
               \qquad v(\emptyset) = 0
 
     With ``metric="loss"``, :math:`v(X) = \ln C - \text{loss}` for C classes: better than guessing
-    is positive, and the empty coalition guesses.
+    is positive, and the empty coalition guesses. With any other metric m, negated if it is an
+    error, :math:`v(X) = m(X) - m(\emptyset)`, where the empty coalition answers what is usual in
+    `known`. A coalition for which m is not defined is worth 0.
 
     All averages asked for in one call are one matrix product (or a few, if they would not fit in
     memory), and every distinct coalition is tested once, see `learners.client.many_models`.
@@ -42,21 +42,25 @@ class ModelGame:
     models
         The players, a row each, [n, P].
     data
-        Labelled images to test on.
+        Samples to test on.
     n_classes
-        Number of classes, C above.
+        Number of classes, C above; as the workspace's goal says if not given.
     metric
-        ``accuracy`` or ``loss``.
+        ``accuracy``, ``loss``, or another of `learners.measures.metrics`; ``auto`` is what is usual
+        with the targets.
+    known
+        Targets by which the empty coalition guesses; those of `data` if not given.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         models: Tensor,
-        data: LocalImages,
+        data: Samples,
         *,
-        n_classes: int,
-        metric: Metric = "accuracy",
+        n_classes: int | None = None,
+        metric: str = "accuracy",
+        known: Tensor | None = None,
     ) -> None:
         if len(data) == 0:
             raise InvalidInputError(
@@ -65,8 +69,11 @@ class ModelGame:
         self._workspace = workspace
         self._models = models
         self._data = data
-        self._guessing = math.log(n_classes)
-        self._metric = metric
+        goal = workspace.goal
+        self._metric = None if metric == "loss" else goal.metric(metric)
+        self._by_accuracy = self._metric is not None and self._metric.name == "accuracy"
+        known = data.targets if known is None else known
+        self._guessing = self._guessed(known, n_classes or goal.targets.n_outputs)
 
     @property
     def n_players(self) -> int:
@@ -85,9 +92,32 @@ class ModelGame:
             weights = torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models)
             values[block] = [
                 self._value(score)
-                for score in score_models(self._workspace, weights @ self._models, self._data)
+                for score in score_models(
+                    self._workspace, weights @ self._models, self._data, self._asked
+                )
             ]
         return values[where.reshape(-1)]
 
+    @property
+    def _asked(self) -> tuple[Metric, ...]:
+        return () if self._metric is None or self._by_accuracy else (self._metric,)
+
     def _value(self, score: Score) -> float:
-        return score.accuracy if self._metric == "accuracy" else self._guessing - score.loss
+        if self._by_accuracy:
+            return score.accuracy
+        if self._metric is None:
+            return self._guessing - score.loss
+        (value,) = score.values
+        return 0.0 if value is None else self._metric.gain(value) - self._guessing
+
+    def _guessed(self, known: Tensor, n_classes: int) -> float:
+        """Return what the empty coalition gets: its loss, or its metric so that more is better."""
+        goal, truth = self._workspace.goal, self._data.targets
+        if self._by_accuracy or (self._metric is None and goal.targets.has_classes):
+            return math.log(n_classes)
+        guess = goal.guess(known.cpu(), truth.numel() if goal.targets.has_classes else len(truth))
+        if self._metric is None:
+            return float(goal.criterion.mean(guess, truth.cpu()))
+        given = Predictions.of(goal.targets, guess.numpy(), truth.cpu().numpy())
+        value = self._metric(given)
+        return 0.0 if value is None else self._metric.gain(value)

@@ -1,1 +1,20 @@
-"""Federated data: image sets, who holds which images, and what is wrong with some of them."""
+"""Data: sets we know by name, a user's own, and how they are dealt out to clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coalitions.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from learners.data.doors.hugging_face import from_hf
+
+__all__ = ["from_hf"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name of the package)
+    return lazy_names(__name__, {"learners.data.doors.hugging_face": ("from_hf",)}, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
-from learners.data.dataset import DATASETS, Images, ImageSet, Shape
+from learners.data.contents import ONLY, ClientData, FederatedData, Input, Split, classes
+from learners.data.dataset import DATASETS, Images, ImageSet, Shape, Source, Table, TableSet
 from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
 from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
-from learners.data.splits import Hand, deal
+from learners.data.splits import Hand, Indices, deal
 from learners.settings.seeding import generator
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Images float32[N, C, H, W] from −1 to 1 and labels int64[N], on the CPU."""
-
-    images: Tensor
-    labels: Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class ClientData:
-    """One client's data; `domain` is ``""`` where there are no domains."""
-
-    train: Split
-    validation: Split
-    test: Split
-    domain: str
-    poisoned: bool
-
-
-@dataclass(frozen=True, eq=False)
-class FederatedData:
-    """All clients' data; `shape` is (channels, height, width)."""
-
-    name: str
-    clients: tuple[ClientData, ...]
-    n_classes: int
-    shape: tuple[int, int, int]
 
 
 def federated_data(
@@ -101,6 +70,7 @@ def federated_data(
         partition = source.partition
     if train_size is None:
         train_size = source.train_size
+        test_size = source.test_size if test_size is None else test_size
     domains = source.load(data_folder(data_dir))
     if len({(images.n_classes, images.shape) for images in domains.values()}) != 1:
         raise InvalidInputError(
@@ -121,7 +91,10 @@ def federated_data(
     sizes = _per_client(train_size, clients)
     domain_of = domain_of_clients(tuple(domains), clients, layout if name == "domains" else "")
     first = next(iter(domains.values()))
-    poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes)
+    targets = first.targets if isinstance(first, TableSet) else classes(first.n_classes)
+    poisons = poison_of(poison, n_clients=clients, n_classes=first.n_classes, kind=targets.kind)
+    if isinstance(first, TableSet) and any(each.kind == "noise" for each in poisons.values()):
+        raise InvalidInputError(f"the poison noise is for pictures, and {dataset} is a table")
     everyone: dict[int, ClientData] = {}
     for domain, images in domains.items():
         members = [i for i in range(clients) if domain_of[i] == domain]
@@ -148,8 +121,8 @@ def federated_data(
     return FederatedData(
         name=dataset,
         clients=tuple(everyone[i] for i in range(clients)),
-        n_classes=first.n_classes,
-        shape=first.shape,
+        inputs={ONLY: Input(first.shape, first.codes if isinstance(first, TableSet) else ())},
+        targets=targets,
     )
 
 
@@ -163,18 +136,28 @@ def _per_client(train_size: int | Sequence[int] | None, clients: int) -> Counts 
 
 
 def _client(
-    images: ImageSet, hand: Hand, domain: str, poison: Poison | None, rng: np.random.Generator
+    source: Source, hand: Hand, domain: str, poison: Poison | None, rng: np.random.Generator
 ) -> ClientData:
-    pixels, labels = _normalised(images.train[hand.train], images.shape)
+    values, truth = _arrays(source, source.train, hand.train)
     if poison is not None:
-        pixels, labels = poison.corrupt(pixels, labels, images.n_classes, rng)
+        values, truth = poison.corrupt(values, truth, source.n_classes, rng)
     return ClientData(
-        train=_split(pixels, labels),
-        validation=_split(*_normalised(images.train[hand.validation], images.shape)),
-        test=_split(*_normalised(images.test[hand.test], images.shape)),
+        train=_split(values, truth),
+        validation=_split(*_arrays(source, source.train, hand.validation)),
+        test=_split(*_arrays(source, source.test, hand.test)),
         domain=domain,
         poisoned=poison is not None,
     )
+
+
+def _arrays(source: Source, pool: Images | Table, chosen: Indices) -> tuple[Pixels, NDArray[Any]]:
+    """Return the samples of some indices as a client gets them, and their targets."""
+    if isinstance(source, ImageSet):
+        assert isinstance(pool, Images)
+        return _normalised(pool[chosen], source.shape)
+    assert isinstance(pool, Table)
+    some = pool[chosen]
+    return some.values, some.truth
 
 
 def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
@@ -191,5 +174,5 @@ def _normalised(images: Images, shape: Shape) -> tuple[Pixels, Labels]:
     return pixels.numpy(), images.labels
 
 
-def _split(pixels: Pixels, labels: Labels) -> Split:
-    return Split(torch.from_numpy(pixels), torch.from_numpy(labels))
+def _split(values: Pixels, truth: NDArray[Any]) -> Split:
+    return Split(torch.from_numpy(values), torch.from_numpy(truth))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+from learners.data.kinds import Targets
 
 Shape = tuple[int, int, int]
 """Channels, height and width of a picture."""
@@ -96,8 +98,61 @@ class ImageSet:
                 )
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers and what is to be told from them.
+
+    Attributes
+    ----------
+    values
+        float32 [N, columns] or [N, steps, channels]; or codes, int64 [N, …].
+    truth
+        int64 [N] of classes, or float32 [N] of numbers.
+    labels
+        int64 [N]: by what the rows are dealt out. Classes, or ranges of the numbers.
+    """
+
+    values: NDArray[Any]
+    truth: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, chosen: NDArray[np.int64]) -> Table:
+        return Table(self.values[chosen], self.truth[chosen], self.labels[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class TableSet:
+    """A table to train on and one to test on, and what their targets are.
+
+    Attributes
+    ----------
+    n_classes
+        How many labels the rows are dealt out by.
+    codes
+        How many values the codes have, see `Input`; empty if they are numbers.
+    """
+
+    train: Table
+    test: Table
+    targets: Targets
+    n_classes: int
+    codes: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of columns."""
+        return self.train.values.shape[1:]
+
+
+Source: TypeAlias = ImageSet | TableSet
+"""What clients' data are dealt from."""
+
+
 class DataSet:
-    """A data set by name: one image set, or one per domain.
+    """A data set by name: one image set or table, or one per domain.
 
     To add your own, write a subclass with `load` in a module of yours, decorate it with
     ``@DATASETS.register("my-name")``, and name the module with ``--plugin``. Its docstring's first
@@ -109,14 +164,17 @@ class DataSet:
         What ``auto`` stands for with this data set.
     train_size
         Training images per client if the user does not say, as in the paper that made the set
-        known; None for all.
+        known, those for validation included; None for all.
+    test_size
+        Test images per client if the user names no sizes, likewise.
     """
 
     partition: ClassVar[str] = "pathological:2"
     train_size: ClassVar[int | None] = None
+    test_size: ClassVar[int | None] = None
 
-    def load(self, folder: Path | None) -> dict[str, ImageSet]:
-        """Return the image sets by domain; the domain of a plain data set is ``""``.
+    def load(self, folder: Path | None) -> Mapping[str, Source]:
+        """Return the image sets or tables by domain; the domain of a plain data set is ``""``.
 
         Parameters
         ----------

@@ -107,6 +107,51 @@ def ring(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generato
     return _evenly(owned)
 
 
+@PARTITIONS.register("distinct")
+def distinct(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    """Random sets of K labels, no two alike; all share labels with equally many others [Wu2024]_.
+
+    Labels stand on a circle in random order, and each client holds an arc of it; where clients
+    outnumber labels, the next lot takes every second label, and so on.
+    """
+    n_classes = len(counts)
+    k = _labels_per_client("distinct", parameter, n_classes)
+    apart = max(1, min(n_classes // n_clients, k // 2))  # from one client's first label to the next
+    circle = rng.permutation(n_classes)[: min(n_classes, n_clients * apart)]
+    starts = np.arange(n_clients) * apart
+    strides = 1 + starts // len(circle)
+    places = (starts[:, None] + strides[:, None] * np.arange(k)) % len(circle)
+    owned = np.zeros((n_clients, n_classes), dtype=bool)
+    owned[rng.permutation(n_clients)[:, None], circle[places]] = True
+    relevant = (owned.astype(np.int64) @ owned.T > 0).sum(axis=1)
+    alike = len(np.unique(owned, axis=0)) < n_clients
+    if alike or len(set(relevant.tolist())) > 1 or (owned.sum(axis=1) < k).any():
+        raise InvalidInputError(
+            f"{n_clients} clients cannot hold {k} of {n_classes} labels each so that no two are"
+            f" alike and all share labels with equally many others; choose {n_classes} clients, a"
+            f" multiple of it, or pathological:{k}"
+        )
+    return _evenly(owned)
+
+
+@PARTITIONS.register("labels")
+def labels(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
+    """Every client holds the labels named for it, as in labels:0,1/1,2/2,3 for three clients."""
+    try:
+        held = [[int(label) for label in each.split(",")] for each in parameter.split("/")]
+    except ValueError:
+        held = []
+    if len(held) != n_clients or not all(0 <= c < len(counts) for each in held for c in each):
+        raise InvalidInputError(
+            f"labels: needs a list of labels from 0 to {len(counts) - 1} for each of the"
+            f" {n_clients} clients, as in labels:0,1/1,2, not {parameter!r}"
+        )
+    owned = np.zeros((n_clients, len(counts)), dtype=bool)
+    for client, each in enumerate(held):
+        owned[client, each] = True
+    return _evenly(owned)
+
+
 @PARTITIONS.register("dirichlet")
 def dirichlet(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
     r"""Every class is shared out by a draw from a Dirichlet distribution [Yurochkin2019]_.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
+from learners.data.kinds import Kind
 
 NOISE = 1.0  # standard deviation; images run from -1 to 1
 
@@ -29,7 +30,9 @@ class Poison:
     corrupt: Callable[[Pixels, Labels, int, np.random.Generator], tuple[Pixels, Labels]]
 
 
-def poison_of(demands: Sequence[str], *, n_clients: int, n_classes: int) -> dict[int, Poison]:
+def poison_of(
+    demands: Sequence[str], *, n_clients: int, n_classes: int, kind: Kind = "classification"
+) -> dict[int, Poison]:
     """Return the poison of every chosen client.
 
     Parameters
@@ -48,8 +51,12 @@ def poison_of(demands: Sequence[str], *, n_clients: int, n_classes: int) -> dict
     """
     poisoned: dict[int, Poison] = {}
     for demand in demands:
-        kind, _, chosen = demand.rpartition(":")
-        poison = _poison(kind, demand, n_classes)
+        what, _, chosen = demand.rpartition(":")
+        poison = _poison(what, demand, n_classes)
+        if kind != "classification":
+            raise InvalidInputError(
+                f"{demand!r} poisons data with one class each, and these are {kind}"
+            )
         if not re.fullmatch(r"[0-9]+(,[0-9]+)*", chosen):
             raise InvalidInputError(
                 f"poison is KIND:CLIENTS, as in wrong-labels:0,3, and {demand!r} is not"

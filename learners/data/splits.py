@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from learners.data.dataset import ImageSet
+from learners.data.dataset import Source
 from learners.data.partitions import Counts, Shares
 from learners.data.rounding import whole_numbers
 
@@ -27,7 +28,7 @@ class Hand:
 
 
 def deal(
-    images: ImageSet,
+    images: Source,
     shares: Shares,
     *,
     rng: np.random.Generator,
@@ -84,7 +85,7 @@ def deal(
     for learning, testing in zip(
         _draw(images.train.labels, train, rng), _draw(images.test.labels, test, rng), strict=True
     ):
-        aside = _systematic(images.train.labels[learning], validation_share, rng)
+        aside = set_aside(images.train.labels[learning], validation_share, rng)
         hands.append(
             Hand(
                 train=rng.permutation(learning[~aside]),
@@ -227,9 +228,7 @@ def _draw(labels: NDArray[np.int64], counts: Counts, rng: np.random.Generator) -
     return [np.concatenate(p) if p else np.empty(0, dtype=np.int64) for p in pieces]
 
 
-def _systematic(
-    labels: NDArray[np.int64], share: float, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def set_aside(labels: NDArray[Any], share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return a mask of about `share` of the positions, spread evenly over the sorted labels."""
     aside = np.zeros(len(labels), dtype=bool)
     if share:

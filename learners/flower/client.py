@@ -18,12 +18,14 @@ from learners.algorithm import algorithm_of
 from learners.client.client import Site, answer
 from learners.flower.data import as_federated, called_for
 from learners.flower.memory import NOTHING, NodeMemory, Version
-from learners.flower.network import fresh, n_outputs
+from learners.flower.network import n_outputs
 from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, REFUSED, Outcome, Question
 from learners.flower.records import UnreadableError
+from learners.measures.goal import goal_of
 from learners.privacy.mechanism import RATE, RELEASES, STEPS, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
+from learners.runs.own import Own
 from learners.server.engines.local import one_thread
 from learners.settings.config import RunConfig
 from learners.task import TASKS
@@ -74,11 +76,14 @@ def client_app(
     @lru_cache(_SITES)
     def site(settings: str, number: int, asked: _Node) -> Site:
         config = replace(RunConfig.of(tomllib.loads(settings)), plugins=())
-        module = fresh(model, config.seed)
+        brought = Own(model=model)
+        brought.marked(config)  # refuses another network than the server's
+        module = brought.network(config.seed)
         layout = Layout.of(module)
         own = as_federated(called_for(data, asked.context), config, n_outputs(layout))
         algorithm = algorithm_of(config)
-        workspace = Workspace(module, layout, torch.device("cpu"))
+        goal = goal_of(own.targets, config.loss, config.metric)
+        workspace = Workspace(module, layout, torch.device("cpu"), goal)
         sizes = [len(own.clients[0].train)] * config.clients
         privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
         here = Site(config, algorithm, workspace, own, privacy)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from coalitions.errors import InvalidInputError
-from learners.data.clients import ClientData, FederatedData, Split
+from learners.data.contents import ClientData, FederatedData, Split
+from learners.data.kinds import ONLY, Input, Targets
 from learners.settings.config import RunConfig
 from learners.settings.seeding import generator
 
@@ -70,16 +70,17 @@ def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_classes: int) -> 
     order = generator(config.seed, "node", "validation").permutation(len(train))
     held_out = int(config.validation_share * len(train))
     chosen = [torch.from_numpy(np.sort(part)) for part in (order[held_out:], order[:held_out])]
-    parts = [Split(train.images[at], train.labels[at]) for at in chosen]
-    client = ClientData(parts[0], parts[1], test, domain="", poisoned=False)
-    largest = int(max(train.labels.max(), test.labels.max()))
+    inputs = train.named[ONLY]
+    parts = [Split(inputs[at], train.targets[at]) for at in chosen]
+    client = ClientData(parts[0], parts[1], test)
+    largest = int(max(train.targets.max(), test.targets.max()))
     if largest >= n_classes:
         raise InvalidInputError(
             f"the data has the label {largest}, and the network tells {n_classes} classes apart,"
             f" 0 … {n_classes - 1}"
         )
-    _, channels, height, width = train.images.shape
-    return FederatedData("own", (client,), n_classes, (channels, height, width))
+    shape = {ONLY: Input(tuple(inputs.shape[1:]))}
+    return FederatedData("own", (client,), shape, Targets("classification", n_classes))
 
 
 def _split(given: Any, what: str) -> Split:  # noqa: ANN401 (whatever a project has)
@@ -95,20 +96,7 @@ def _split(given: Any, what: str) -> Split:  # noqa: ANN401 (whatever a project 
     inputs = inputs.to(torch.float32)
     if not bool(torch.isfinite(inputs).all()):
         raise InvalidInputError(f"the {what} data has numbers that are not finite")
-    return Split(_pictures(inputs, what), labels.to(torch.int64))
-
-
-def _pictures(inputs: Tensor, what: str) -> Tensor:
-    """Return inputs as [N, C, H, W]; a table's columns are one row of pixels."""
-    if inputs.dim() == 2:
-        return inputs[:, None, None, :]
-    if inputs.dim() == 3:
-        return inputs[:, None]
-    if inputs.dim() == 4:
-        return inputs
-    raise InvalidInputError(
-        f"the inputs of the {what} data have {inputs.dim()} axes; pictures have four, tables two"
-    )
+    return Split(inputs, labels.to(torch.int64))
 
 
 def _collected(given: Any, what: str) -> tuple[Any, Any]:  # noqa: ANN401

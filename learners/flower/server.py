@@ -16,13 +16,16 @@ from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from learners.algorithm import algorithm_of
 from learners.client.client import Site
-from learners.data.clients import FederatedData
+from learners.data.contents import ClientData, FederatedData, Split
+from learners.data.kinds import Targets
 from learners.flower.carrier import GridCarrier
 from learners.flower.engine import GridEngine, Identity, Patience
-from learners.flower.network import fresh, n_outputs
+from learners.flower.network import n_outputs
+from learners.measures.goal import goal_of
 from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
+from learners.runs.own import Own
 from learners.runs.run import Prepared, Result, begin_or_resume
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import Engine
@@ -136,23 +139,30 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
             "noise for an epsilon of records is chosen by the sizes of all clients' data, which"
             " this server does not know; give noise and clip"
         )
+    own = Own(model=model)
+    config, _ = own.marked(config)
     config = replace(
         config, dataset=OWN_DATA, engine="flower", partition=OWN_DATA, options=algorithm.options()
     )
 
     def network() -> nn.Module:
-        return fresh(model, config.seed)
+        return own.network(config.seed)
 
     module = network()
     layout = Layout.of(module)
     algorithm.check(config, layout)
-    workspace = Workspace(module, layout, torch.device("cpu"))
+    targets = Targets("classification", n_outputs(layout))
+    goal = goal_of(targets, config.loss, config.metric)
+    workspace = Workspace(module, layout, torch.device("cpu"), goal)
     nobody = [1] * config.clients  # sizes decide only what was refused above
     privacy = privacy_of(config, algorithm, nobody, has_batch_norm=workspace.has_batch_norm)
-    data = FederatedData(OWN_DATA, (), n_outputs(layout), (1, 1, 1))
+    nothing = Split(torch.zeros((0, 1)), torch.zeros(0, dtype=torch.int64))
+    names = tuple(f"client {i}" for i in range(config.clients))
+    clients = tuple(ClientData(nothing, nothing, nothing, name=name) for name in names)
+    data = FederatedData(OWN_DATA, clients, {}, targets)
     site = Site(config, algorithm, workspace, data, privacy)
-    about = {"model": getattr(model, "__name__", OWN_DATA), "n_classes": data.n_classes}
-    return Prepared(config, algorithm, site, layout, network, about)
+    about = {"model": config.model, "n_classes": targets.n_outputs}
+    return Prepared(config, algorithm, site, layout, network, about, names, "")
 
 
 def _settings(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from learners.models.network import MODELS, Network, build_model, classifier_parameters
+from learners.models.network import (
+    MODELS,
+    Network,
+    build_model,
+    classifier_parameters,
+    network_for,
+    suited_model,
+)
 
-__all__ = ["MODELS", "Network", "build_model", "classifier_parameters"]
+__all__ = [
+    "MODELS",
+    "Network",
+    "build_model",
+    "classifier_parameters",
+    "network_for",
+    "suited_model",
+]

@@ -30,7 +30,7 @@ def pooled_convolution(channels: int, filters: int, padding: int) -> list[nn.Mod
 
 
 def two_convolutions(
-    shape: tuple[int, int, int], filters: tuple[int, int], *, padding: tuple[int, int]
+    shape: tuple[int, ...], filters: tuple[int, int], *, padding: tuple[int, int]
 ) -> tuple[nn.Sequential, int]:
     """Return two pooled convolutions that end in a flat vector, and its length.
 

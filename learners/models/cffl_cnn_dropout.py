@@ -16,6 +16,8 @@ class CfflCNNDropout(Network):
     it, and its results come out with it only: docs/systems.md has the numbers.
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         convolutions, length = two_convolutions(shape, (10, 20), padding=(0, 0))
         *layers, flatten = convolutions

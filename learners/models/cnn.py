@@ -15,6 +15,8 @@ class CNN(Network):
     1 663 370 parameters on MNIST, as the paper says.
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         features, length = two_convolutions(shape, (32, 64), padding=(2, 2))
         super().__init__(

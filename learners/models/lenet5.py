@@ -16,6 +16,8 @@ class LeNet5(Network):
     makes 28×28 the same network (61 706 parameters).
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         first = 2 if min(shape[1:]) < 32 else 0
         features, length = two_convolutions(shape, (6, 16), padding=(first, 0))

@@ -12,6 +12,8 @@ from learners.models.network import MODELS, Network, Shape
 class LeNet64(Network):
     """Twice 64 filters of 5×5, then 64·13·13 → 384 → 192 → classes at 64×64 (FedC²I, Table 7)."""
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         features, length = two_convolutions(shape, (64, 64), padding=(0, 0))
         super().__init__(

@@ -15,6 +15,8 @@ class LeNetDLG(Network):
     needs; weights start uniform in ±0.5, as in the authors' program.
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         channels, height, width = shape
         layers: list[nn.Module] = []

@@ -17,6 +17,8 @@ class ResNet34(Network):
     convolution. It has batch normalisation, so its state has buffers beside the parameters.
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         net = torchvision_module("models").resnet34(weights=None, num_classes=n_classes)
         if shape[0] != 3:

@@ -17,6 +17,8 @@ class VGG19(Network):
     convolution. Its two hidden layers have dropout.
     """
 
+    pictures = True
+
     def __init__(self, shape: Shape, n_classes: int) -> None:
         net = torchvision_module("models").vgg19(weights=None, num_classes=n_classes)
         convolutions = list(net.features)

@@ -1,6 +1,6 @@
-r"""Clipped gradients of single images from one backward pass over the whole batch.
+r"""Clipped gradients of single samples from one backward pass over the whole batch.
 
-Autograd gives the gradient :math:`b_i` of image i's loss at the output of every layer. With the
+Autograd gives the gradient :math:`b_i` of sample i's loss at the output of every layer. With the
 layer's input :math:`a_i`, the gradient of its weights is a product, which need not be formed for
 linear layers [Goodfellow2015]_:
 
@@ -17,6 +17,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
+from learners.measures.losses import CROSS_ENTROPY, Criterion
 from learners.models.network import Network
 
 _WITHOUT_PARAMETERS = (
@@ -41,20 +42,27 @@ def made_of_plain_layers(module: nn.Module) -> bool:
 
 
 def clipped_sum_by_layers(
-    module: nn.Module, images: Tensor, labels: Tensor, clip: float, only: Collection[str] | None
+    module: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    clip: float,
+    only: Collection[str] | None,
+    criterion: Criterion = CROSS_ENTROPY,
 ) -> tuple[dict[str, Tensor], float]:
-    """Return the sum of the images' clipped gradients by parameter, and the sum of their losses.
+    """Return the sum of the samples' clipped gradients by parameter, and the sum of their losses.
 
     Parameters
     ----------
     module
         A network for which `made_of_plain_layers` is true.
-    images, labels
+    inputs, targets
         The batch.
     clip
-        Largest norm of an image's gradient.
+        Largest norm of a sample's gradient.
     only
         Names of the parameters that are trained; all if None. They must require gradients.
+    criterion
+        The loss.
     """
     layers = [
         (name, part)
@@ -70,12 +78,12 @@ def clipped_sum_by_layers(
 
     hooks = [watch(name, part) for name, part in layers]
     try:
-        loss = nn.functional.cross_entropy(module(images), labels, reduction="sum")
+        loss = criterion.total(module(inputs), targets)
     finally:
         for hook in hooks:
             hook.remove()
     slopes = torch.autograd.grad(loss, [seen[name][1] for name, _ in layers])
-    squares = torch.zeros(len(labels), device=images.device)
+    squares = torch.zeros(len(targets), device=inputs.device)
     pieces: dict[str, tuple[Tensor, Tensor | None]] = {}
     for (name, part), slope in zip(layers, slopes, strict=True):
         if _is_trained(name, "weight", only):
@@ -84,16 +92,16 @@ def clipped_sum_by_layers(
                 left = slope.flatten(2).transpose(1, 2)
                 right = _windows(right, part).transpose(1, 2)
             if left.dim() == 2:
-                pieces[f"{name}.weight"] = (left, right)
+                pieces[_full(name, "weight")] = (left, right)
                 squares += left.square().sum(1) * right.square().sum(1)
             else:  # the layer was applied in several places
                 gradients = left.flatten(1, -2).transpose(1, 2) @ right.flatten(1, -2)
-                pieces[f"{name}.weight"] = (gradients.flatten(1), None)
+                pieces[_full(name, "weight")] = (gradients.flatten(1), None)
                 squares += gradients.square().sum((1, 2))
         if part.bias is not None and _is_trained(name, "bias", only):
             at = 1 if isinstance(part, nn.Conv2d) else -1  # where the outputs are
             gradients = slope.movedim(at, 1).flatten(2).sum(2) if slope.dim() > 2 else slope
-            pieces[f"{name}.bias"] = (gradients, None)
+            pieces[_full(name, "bias")] = (gradients, None)
             squares += gradients.square().sum(1)
     norms = squares.sqrt()
     scales = torch.where(norms > clip, clip / norms, 1.0)
@@ -118,7 +126,12 @@ def _windows(images: Tensor, part: nn.Conv2d) -> Tensor:
 
 
 def _is_trained(layer: str, own: str, only: Collection[str] | None) -> bool:
-    return only is None or f"{layer}.{own}" in only
+    return only is None or _full(layer, own) in only
+
+
+def _full(layer: str, own: str) -> str:
+    """Return a parameter's name; a network that is a single layer has no name before it."""
+    return f"{layer}.{own}" if layer else own
 
 
 def _is_plain(part: nn.Module) -> bool:

@@ -99,7 +99,8 @@ class Layout:
         if names is None:
             raise InvalidInputError(
                 f"this network cannot be cut into features and classifier at {cut!r}: cut at"
-                " 'head' it needs a linear layer, at 'dense' it must be a learners.models.Network"
+                " 'head' it needs a linear layer that gives its outputs, at 'dense' it must be a"
+                " learners.models.Network"
             )
         return self.columns_of(self.shapes.keys() - names), self.columns_of(names)
 

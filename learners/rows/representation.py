@@ -1,4 +1,4 @@
-"""What a network makes of pictures before its classifier sees them."""
+"""What a network makes of its inputs before its last layer sees them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
+from learners.data.contents import Batch
 from learners.models.network import Network
+from learners.rows.workspace import predicted
 
 
-def represented(module: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+def represented(module: nn.Module, inputs: Batch) -> tuple[Tensor, Tensor]:
     """Return the vectors [N, F] that enter the last linear layer, and the scores [N, classes].
 
     Both come from one pass. Any network will do whose last linear layer is its classifier.
@@ -22,7 +24,10 @@ def represented(module: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
     (torch.Size([5, 3]), torch.Size([5, 2]))
     """
     if isinstance(module, Network):
-        vectors = module.represent(images)
+        if isinstance(inputs, Tensor):
+            vectors = module.represent(inputs)
+        else:
+            vectors = module.represent(**inputs)
         return vectors, module.head(vectors)
     linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
     if not linear:
@@ -33,7 +38,7 @@ def represented(module: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
     seen: list[Tensor] = []
     hook = linear[-1].register_forward_pre_hook(lambda _, entering: seen.append(entering[0]))
     try:
-        scores = module(images)
+        scores = predicted(module, inputs)
     finally:
         hook.remove()
     return seen[0], scores

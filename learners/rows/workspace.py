@@ -8,15 +8,25 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
+from learners.data.contents import Batch
+from learners.measures.goal import CLASSIFICATION, Goal
 from learners.rows.parameters import Layout
 
-Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
-"""The loss of a network on a batch of images and labels."""
+Loss = Callable[[nn.Module, Batch, Tensor], Tensor]
+"""The loss of a network on a batch of inputs and targets."""
 
 
-def cross_entropy(module: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy of a network on a batch."""
-    return nn.functional.cross_entropy(module(images), labels)
+def predicted(module: nn.Module, inputs: Batch) -> Tensor:
+    """Return a network's outputs: one input is handed to it as it is, several by their names."""
+    outputs: Tensor = module(inputs) if isinstance(inputs, Tensor) else module(**inputs)
+    return outputs
+
+
+def part_of(inputs: Batch, at: slice) -> Batch:
+    """Return some samples of a batch."""
+    if isinstance(inputs, Tensor):
+        return inputs[at]
+    return {name: each[at] for name, each in inputs.items()}
 
 
 class Workspace:
@@ -34,10 +44,19 @@ class Workspace:
         Where its tensors are in a row.
     device
         Where to compute.
+    goal
+        What the network is to do.
     """
 
-    def __init__(self, module: nn.Module, layout: Layout, device: torch.device) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        layout: Layout,
+        device: torch.device,
+        goal: Goal = CLASSIFICATION,
+    ) -> None:
         self.layout = layout
+        self.goal = goal
         self.device = device
         self.module = module.to(device)
         self.row = layout.pack(self.module)

@@ -89,7 +89,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     write_whole(folder / f"{name}.safetensors", numbers)
     write_whole(folder / f"{name}.json", f"{_digest(text)}\n{text}\n".encode())
     # Those of later rounds are what a run left that had to go back.
-    done = [each.stem for each in newest_first(folder) if _round_of(each) <= checkpoint.round]
+    done = [each.stem for each in newest_first(folder) if round_of(each) <= checkpoint.round]
     for old in folder.glob("round-*"):
         if old.stem not in done[:KEPT]:
             old.unlink()
@@ -97,10 +97,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 def newest_first(folder: Path) -> list[Path]:
     """Return the JSON files of the checkpoints in a folder."""
-    return sorted(folder.glob("round-*.json"), key=_round_of, reverse=True)
+    return sorted(folder.glob("round-*.json"), key=round_of, reverse=True)
 
 
-def _round_of(file: Path) -> int:
+def round_of(file: Path) -> int:
+    """Return the round of a checkpoint, from the name of its file."""
     return int(file.stem.removeprefix("round-"))
 
 

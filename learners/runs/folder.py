@@ -64,7 +64,7 @@ from learners.settings.config import RunConfig, differing_settings, spoken_setti
 _LOCK = ".lock"
 
 _TEMPORARY = re.compile(
-    r"\.(config\.toml|(clients|environment|result)\.json|round-\d+\.(json|safetensors)"
+    r"\.(config\.toml|metrics\.csv|(clients|environment|result)\.json|round-\d+\.(json|safetensors)"
     r"|client-\d+\.safetensors|.+\.npy|SHA256SUMS)\.[a-z0-9_]{8}"
 )
 

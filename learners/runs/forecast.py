@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from learners.client.client import Client, LocalImages, Site, answer
+from learners.client.client import Client, Samples, Site, answer
 from learners.client.tasks import describe
-from learners.client.training import EVALUATION_CHUNK
-from learners.rows.workspace import cross_entropy
+from learners.client.training import EVALUATION_CHUNK, client_loss
+from learners.rows.workspace import predicted
 from learners.runs.run import prepare
 from learners.server.engines.engine import Replies
 from learners.server.engines.local import n_workers, one_thread
@@ -124,6 +124,7 @@ def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
         prepared.layout,
         site.initial,
         site.privacy,
+        site.workspace.goal,
     )
     at_server = []
     with one_thread():
@@ -276,14 +277,14 @@ def _work(site: Site) -> int:
     workspace.load(site.initial)
     workspace.module.train()
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
-        cross_entropy(workspace.module, *train.take(batch))
+        client_loss(client)(workspace.module, *train.take(batch))
     saved.pop(workspace.row.untyped_storage().data_ptr(), None)
     in_training = 2 * sum(saved.values())  # the gradients of activations are as large
     in_test = _widest_layer(site, test.first(EVALUATION_CHUNK))
     return rows * site.initial.nbytes + max(in_training, in_test)
 
 
-def _widest_layer(site: Site, images: LocalImages) -> int:
+def _widest_layer(site: Site, images: Samples) -> int:
     """Return the bytes of a layer's input and output, where they are most, without gradients."""
     module, most = site.workspace.module, 0
 
@@ -299,7 +300,7 @@ def _widest_layer(site: Site, images: LocalImages) -> int:
     module.eval()
     with torch.inference_mode():
         for some, _ in images.chunks(EVALUATION_CHUNK):
-            module(some)
+            predicted(module, some)
     for hook in hooks:
         hook.remove()
     return most

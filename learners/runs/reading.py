@@ -27,12 +27,16 @@ from learners.settings.config import RunConfig
 
 @dataclass(frozen=True)
 class Clients:
-    """What the clients have: images, label counts [n, classes], domains, and who is poisoned."""
+    """What the clients have: samples, label counts [n, classes], domains, and who is poisoned.
+
+    `names` are what they are called; empty for those that are only numbered.
+    """
 
     samples: Sequence[int]
     labels: NDArray[np.int64]
     domains: Sequence[str]
     poisoned: Sequence[bool]
+    names: Sequence[str] = ()
 
     @classmethod
     def of(cls, told: Sequence[Mapping[str, Any]]) -> Clients:
@@ -42,14 +46,16 @@ class Clients:
             np.array([[int(count) for count in each["labels"]] for each in told], np.int64),
             [str(each["domain"]) for each in told],
             [bool(each["poisoned"]) for each in told],
+            [str(each.get("name", "")) for each in told],
         )
 
     def document(self) -> list[dict[str, Any]]:
         """Return it for ``clients.json``."""
         rows = zip(self.samples, self.labels.tolist(), self.domains, self.poisoned, strict=True)
+        names = [{"name": name} if name else {} for name in self.names]
         return [
-            {"samples": samples, "labels": labels, "domain": domain, "poisoned": poisoned}
-            for samples, labels, domain, poisoned in rows
+            name | {"samples": samples, "labels": labels, "domain": domain, "poisoned": poisoned}
+            for name, (samples, labels, domain, poisoned) in zip(names, rows, strict=True)
         ]
 
     def related(self) -> BoolMatrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,23 @@ from coalitions.plugins import import_plugins
 from learners.algorithm import Algorithm, algorithm_of
 from learners.client.client import Site
 from learners.client.tasks import deploy
-from learners.data.clients import FederatedData, federated_data
+from learners.data.clients import federated_data
+from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
-from learners.models import MODELS, build_model
+from learners.data.doors.settings import has_own_data, own_data, with_own_data
+from learners.data.held_out import scored_on_held_out, share_with_held_out
+from learners.loggers.callback import Callback
+from learners.measures.goal import goal_of
+from learners.measures.losses import LossFunction
+from learners.measures.metrics import OwnMetric
+from learners.models import MODELS, build_model, network_for, suited_model
 from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
+from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
+from learners.runs.own import MARK, Clients, Factory, Own
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import ENGINES, MakeEngine
 from learners.server.engines.local import n_workers, one_thread
@@ -54,6 +63,10 @@ class Result:
         The run's folder, if it has one.
     privacy
         The noise, and what its ε covers; None if nothing was clipped or noised.
+    client_names
+        What the clients are called.
+    task
+        What was learnt.
     """
 
     config: RunConfig
@@ -63,23 +76,27 @@ class Result:
     history: tuple[Mapping[str, Any], ...] = field(repr=False)
     out: Path | None = None
     privacy: Mapping[str, Any] | None = None
+    client_names: tuple[str, ...] = ()
+    task: Kind = "classification"
     _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
     _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
 
     @property
-    def mean_test_accuracy(self) -> float:
-        """Mean over the honest clients of the accuracy on their own test data."""
-        return float(self.metrics["mean_test_accuracy"])
+    def mean_test_accuracy(self) -> float | None:
+        """Mean over the honest clients of the accuracy on their own test data; None without one."""
+        value: float | None = self.metrics["mean_test_accuracy"]
+        return value
 
     @property
-    def worst_client_accuracy(self) -> float:
+    def worst_client_accuracy(self) -> float | None:
         """The lowest of these accuracies."""
-        return float(self.metrics["worst_client_accuracy"])
+        value: float | None = self.metrics["worst_client_accuracy"]
+        return value
 
     @property
     def per_client_test_accuracy(self) -> list[float | None]:
         """Every client's accuracy on its own test data."""
-        return list(self.metrics["per_client_test_accuracy"])
+        return list(self.metrics["per_client_test_accuracy"] or ())
 
     @property
     def epsilon(self) -> float | None:
@@ -90,7 +107,7 @@ class Result:
     def model(self, client: int = 0) -> nn.Module:
         """Return the network a client ended with, ready to predict."""
         if self.out is not None:
-            return load_model(self.out, client)
+            return load_model(self.out, client, model=self._network)
         row = self._models[client] if 0 <= client < len(self._models) else None
         if self._network is None or row is None:
             raise InvalidInputError(
@@ -108,13 +125,17 @@ class Result:
             for key, value in self.metrics.items()
             if "test_accuracy" in key or "client_accuracy" in key or "test_loss" in key
         }
+        metrics = {key: value for key, value in self.metrics.items() if key.endswith("metrics")}
         return {
             "algorithm": config.algorithm,
             "dataset": config.dataset,
             "clients": config.clients,
             "rounds": config.rounds,
             "seed": config.seed,
+            "task": self.task,
             **scores,
+            **metrics,
+            "client_names": list(self.client_names),
             "communication": dict(self.communication),
             "epsilon": self.epsilon,
             "privacy": None if self.privacy is None else dict(self.privacy),
@@ -128,8 +149,15 @@ def run(
     config: Mapping[str, Any] | RunConfig,
     out: str | Path | None = None,
     *,
+    data: Clients | FederatedData | None = None,
+    model: Factory | None = None,
+    loss: str | LossFunction | None = None,
+    metrics: Sequence[str | OwnMetric] = (),
+    target: str | None = None,
     force: bool = False,
     on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Result:
     """Return the result of a federated run.
 
@@ -139,10 +167,28 @@ def run(
         Settings by name, see `RunConfig`; what is not given has its default.
     out
         Folder to write to, which must not exist; None keeps everything in memory.
+    data
+        Data of your own instead of a data set: what each client trains on and is tested on, in
+        order or by name. Both are ``(inputs, targets)`` of arrays or tensors, a torch `Dataset`, or
+        a table. Validation data are set aside from what it trains on.
+    model
+        A network of your own: a class or function that makes it without being given anything.
+        Several inputs are handed to it by their names.
+    loss
+        Name of a loss, or a function of outputs and targets.
+    metrics
+        What models are judged by: names, or functions of targets and outputs (numpy arrays) where
+        higher is better.
+    target
+        The column of targets, if data are tables.
     force
         Replace the run that is in `out`.
     on_round
         Called after each round.
+    callbacks
+        Told when the run begins, after each round and when it is finished, such as loggers.
+    tell
+        Called before the first one with a sentence on what was done with data of your own.
 
     Examples
     --------
@@ -150,11 +196,14 @@ def run(
     >>> len(result.per_client_test_accuracy)
     3
     """
-    prepared = prepare(RunConfig.of(config))
+    own = Own(data, model, loss, tuple(metrics), target)
+    prepared = prepare(RunConfig.of(config), own)
+    if tell is not None and prepared.told:
+        tell(prepared.told)
     if out is None:
-        return _carry_out(prepared, None, None, on_round)
+        return _carry_out(prepared, None, None, on_round, callbacks)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
-        return _carry_out(prepared, folder, None, on_round)
+        return _carry_out(prepared, folder, None, on_round, callbacks)
 
 
 def begin_or_resume(
@@ -174,23 +223,47 @@ def begin_or_resume(
         Called after each round.
     """
     if out is None:
-        return _carry_out(prepared, None, None, on_round, make)
+        return _carry_out(prepared, None, None, on_round, (), make)
     if not (out / "config.toml").is_file():
         with RunFolder.create(out, prepared.config) as folder:
-            return _carry_out(prepared, folder, None, on_round, make)
+            return _carry_out(prepared, folder, None, on_round, (), make)
     folder = RunFolder.open(out)
     if folder.result() is not None:
         raise InvalidInputError(f"the run in {out} is finished; choose another folder")
     with folder.alone():
         checkpoint = folder.resume_from(prepared.config, prepared.site.workspace.device)
-        return _carry_out(prepared, folder, checkpoint, on_round, make)
+        return _carry_out(prepared, folder, checkpoint, on_round, (), make)
 
 
-def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
+def resume(
+    out: str | Path,
+    *,
+    data: Clients | FederatedData | None = None,
+    model: Factory | None = None,
+    loss: str | LossFunction | None = None,
+    metrics: Sequence[str | OwnMetric] = (),
+    target: str | None = None,
+    on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
+    workers: int | None = None,
+) -> Result:
     """Return the result of the run in a folder, going on where it was interrupted.
 
     A run that was killed at any moment ends with the same numbers as one that was not. A
     finished run is returned as it is.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+    data, model, loss, metrics, target
+        What was given to `run` beside the configuration must be given again.
+    on_round
+        Called after each round.
+    callbacks
+        Told what is left of the run, as by `run`; of a finished one, nothing.
+    workers
+        Worker processes, if not as many as the run began with; no number depends on them.
     """
     folder = RunFolder.open(Path(out))
     config = folder.config()
@@ -211,12 +284,16 @@ def resume(out: str | Path, *, on_round: OnRound | None = None) -> Result:
             tuple(history),
             folder.path,
             finished.get("privacy"),
+            tuple(finished.get("client_names", ())),
+            finished.get("task", "classification"),
         )
-    prepared = prepare(config)
+    if workers is not None:
+        config = replace(config, workers=workers)
+    prepared = prepare(config, Own(data, model, loss, tuple(metrics), target))
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
-        return _carry_out(prepared, folder, checkpoint, on_round)
+        return _carry_out(prepared, folder, checkpoint, on_round, callbacks)
 
 
 def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
@@ -228,25 +305,36 @@ def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
     return prepare(RunConfig.of(config)).config
 
 
-def load_model(out: str | Path, client: int = 0) -> nn.Module:
-    """Return the network that a client ended with, from a run's folder, ready to predict."""
+def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None) -> nn.Module:
+    """Return the network that a client ended with, from a run's folder, ready to predict.
+
+    `model` is what `run` was given, if the network is the user's own.
+    """
     folder = RunFolder.open(Path(out))
     config = folder.config()
     import_plugins(config.plugins)
     tensors, about = folder.read_model(client)
-    if "shape" not in about:  # a network of a Flower project's own
-        raise InvalidInputError(
-            f"the network {about['model']} of this run is not one of ours: make it yourself, and"
-            f" load {folder.path / 'models'}/client-{client:04d}.safetensors into it"
-        )
-    channels, height, width = about["shape"]
-    network = build_model(
-        about["model"],
-        shape=(channels, height, width),
-        n_classes=about["n_classes"],
-        seed=config.seed,
-    )
-    return load_into(network, tensors)
+    if MARK in about["model"]:
+        if model is None:
+            raise InvalidInputError(
+                f"{out} was made with a network of its user's own; give it again, as model="
+            )
+        return load_into(Own(model=model).network(config.seed), tensors)
+    return load_into(_network_of(about, config.seed), tensors)
+
+
+def _network_of(about: Mapping[str, Any], seed: int) -> nn.Module:
+    """Return the network that a model's file tells of."""
+    if "inputs" not in about:
+        shape = tuple(about["shape"])
+        return build_model(about["model"], shape=shape, n_classes=about["n_classes"], seed=seed)
+    inputs = {
+        name: Input(tuple(each["shape"]), tuple(each["codes"]))
+        for name, each in about["inputs"].items()
+    }
+    told = about["targets"]
+    targets = Targets(told["kind"], told["n_outputs"], tuple(told["names"]))
+    return network_for(about["model"], inputs, targets, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -259,70 +347,113 @@ class Prepared:
     layout: Layout
     network: Callable[[], nn.Module]
     about: dict[str, Any]
+    client_names: tuple[str, ...]
+    told: str = ""
 
 
 def data_of(config: RunConfig) -> FederatedData:
     """Return what the clients of a run have."""
-    return federated_data(
-        config.dataset,
-        clients=config.clients,
-        partition=config.partition,
-        seed=config.seed,
-        train_size=config.train_size,
-        test_size=config.test_size,
-        validation_share=config.validation_share,
-        poison=config.poison,
-        data_dir=None if config.data_dir is None else Path(config.data_dir),
-    )
+    held_out = config.evaluate_on == "validation"
+    share = share_with_held_out(config) if held_out else config.validation_share
+    if has_own_data(config):
+        data = own_data(replace(config, validation_share=share))
+    else:
+        data = federated_data(
+            config.dataset,
+            clients=config.clients,
+            partition=config.partition,
+            seed=config.seed,
+            train_size=config.train_sizes or config.train_size,
+            test_size=config.test_size,
+            validation_share=share,
+            poison=config.poison,
+            data_dir=None if config.data_dir is None else Path(config.data_dir),
+        )
+    return scored_on_held_out(data, config) if held_out else data
 
 
 def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
     for number, client in enumerate(data.clients):
-        if not len(client.validation.labels):
+        if not len(client.validation):
             raise InvalidInputError(
                 f"{config.algorithm} measures models on validation data, and client {number} has"
                 f" none; choose a validation_share above {config.validation_share:g}, or more"
-                " images"
+                " samples"
             )
 
 
-def prepare(config: RunConfig) -> Prepared:
+def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
+    own = Own() if own is None else own
+    config, brought = own.marked(config)
     ENGINES[config.engine]
-    aggregation(config.aggregation).check(config.participants)  # said before any work is done
-    if config.model != "auto":
+    if config.engine != "local" and (own.data or own.model or own.loss or own.metrics):
+        raise InvalidInputError(
+            f"the engine {config.engine} makes clients from the settings of a run, which cannot"
+            " hold what is brought in Python; choose the engine local, or learners.flower"
+        )
+    by_path = brought is None and has_own_data(config)
+    if not by_path:
+        aggregation(config.aggregation).check(config.participants)  # said before any work is done
+    if config.model != "auto" and own.model is None:
         MODELS[config.model]
     algorithm = algorithm_of(config)
     device = _device(config.device)
-    data = data_of(config)
-    model = suited_model(data.shape) if config.model == "auto" else config.model
+    if brought is not None and config.evaluate_on == "validation":
+        raise InvalidInputError(
+            "evaluate_on validation is for data sets by name or path; data that are brought are"
+            " tested on what is given as their test data"
+        )
+    data = data_of(config) if brought is None else brought
+    data = data.as_task(config.task)
+    if by_path:
+        config = with_own_data(config, data)
+        aggregation(config.aggregation).check(config.participants)
+    algorithm.check_data(data)
+    loss, metrics = own.loss or config.loss, own.metrics or config.metric
+    goal_of(data.targets, loss, metrics)  # said before any work is done
+    model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
     )
     config = replace(config, model=model, partition=partition, options=algorithm.options())
 
     # Not `data` itself: the network would keep it alive beside what the site makes of it.
-    shape, n_classes = data.shape, data.n_classes
+    inputs, targets = data.inputs, data.targets
 
     def network() -> nn.Module:
-        return build_model(model, shape=shape, n_classes=n_classes, seed=config.seed)
+        if own.model is not None:
+            return own.network(config.seed)
+        return network_for(model, inputs, targets, seed=config.seed)
 
     module = network()
-    layout = Layout.of(module)
+    data = replace(data, targets=fitted_targets(module, data, model))
+    goal = goal_of(data.targets, loss, metrics)
+    for name in algorithm.measures:
+        goal.metric(name)
+    layout = checked_layout(module, data)
     algorithm.check(config, layout)
     if algorithm.validates:
         _check_validation_data(config, data)
-    workspace = Workspace(module, layout, device)
+    workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(
         config,
         algorithm,
-        [len(each.train.labels) for each in data.clients],
+        [len(each.train) for each in data.clients],
         has_batch_norm=workspace.has_batch_norm,
     )
+    if privacy is not None and privacy.mode == "records":
+        check_single_gradients(workspace, data, model)
     site = Site(config, algorithm, workspace, data, privacy)
-    about = {"model": model, "shape": list(data.shape), "n_classes": data.n_classes}
-    return Prepared(config, algorithm, site, layout, network, about)
+    about: dict[str, Any] = {"model": model}
+    if data.pictures and targets.kind == "classification":
+        about |= {"shape": list(data.shape), "n_classes": data.n_classes}
+    else:
+        about["inputs"] = {name: each.document() for name, each in inputs.items()}
+        about["targets"] = data.targets.document()
+    names = tuple(each.name for each in data.clients)
+    return Prepared(config, algorithm, site, layout, network, about, names, data.told)
 
 
 def _carry_out(
@@ -330,6 +461,7 @@ def _carry_out(
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
+    callbacks: Sequence[Callback],
     make: MakeEngine | None = None,
 ) -> Result:
     config, site = prepared.config, prepared.site
@@ -338,7 +470,13 @@ def _carry_out(
     try:
         with one_thread():
             federation = Federation(
-                config, prepared.algorithm, engine, prepared.layout, site.initial, site.privacy
+                config,
+                prepared.algorithm,
+                engine,
+                prepared.layout,
+                site.initial,
+                site.privacy,
+                site.workspace.goal,
             )
             if folder is not None:
                 place = {
@@ -346,7 +484,9 @@ def _carry_out(
                     "engine": config.engine,
                     "workers": n_workers(site, config.workers),
                 }
-                folder.write_circumstances(federation.said_at_the_start(), place)
+                told = zip(federation.said_at_the_start(), prepared.client_names, strict=True)
+                clients = [dict(each) | {"name": name} for each, name in told]
+                folder.write_circumstances(clients, place)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)
@@ -355,6 +495,8 @@ def _carry_out(
             history = folder.history() if folder else []
             if history:
                 federation.recall(history[-1])
+            for callback in callbacks:
+                callback.on_begin(config, folder.path if folder else None, history)
             for round in federation.rounds(state, after=done):
                 state = round.state
                 seconds += round.metrics["seconds"]
@@ -363,6 +505,8 @@ def _carry_out(
                     _write(folder, federation, round, seconds)
                 if on_round is not None:
                     on_round(round)
+                for callback in callbacks:
+                    callback.on_round(round)
             models = _deployed_models(federation, state or {})
     finally:
         engine.close()
@@ -375,6 +519,8 @@ def _carry_out(
         tuple(history),
         folder.path if folder else None,
         None if site.privacy is None else site.privacy.document(),
+        tuple(each.name for each in site.data),
+        site.targets.kind,
         () if folder else models,
         prepared.network,
     )
@@ -382,6 +528,8 @@ def _carry_out(
         folder.write_models(models, prepared.layout, prepared.about)
         folder.write_result(result.document())
         folder.sweep()
+    for callback in callbacks:
+        callback.on_end(result)
     return result
 
 
@@ -414,11 +562,6 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
         rows.append(row)
         last = row if row is not None else last
     return tuple(rows)
-
-
-def suited_model(shape: tuple[int, int, int]) -> str:
-    """Return the network for pictures of a shape: LeNet-5 wants 28 pixels a side or more."""
-    return "lenet-5" if min(shape[1:]) >= 28 else "mlp"
 
 
 def _device(name: str) -> torch.device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from coalitions.structure import CoalitionStructure
 from learners.algorithm import Algorithm, State
 from learners.client.tasks import describe, evaluate
 from learners.forms import Asked
+from learners.measures.goal import Goal
+from learners.measures.metrics import summary
 from learners.privacy.mechanism import Privacy
 from learners.rows.parameters import Layout
 from learners.server.aggregation import aggregation
@@ -72,6 +74,8 @@ class Federation:
         The model everyone starts from.
     privacy
         The mechanism that clients use before they send anything, to tell its ε; None if none.
+    goal
+        What the models are to do, and by what they are judged.
 
     Attributes
     ----------
@@ -91,8 +95,10 @@ class Federation:
         layout: Layout,
         initial_model: Tensor,
         privacy: Privacy | None = None,
+        goal: Goal | None = None,
     ) -> None:
         self.config = config
+        self.goal = goal
         self.algorithm = algorithm
         self.layout = layout
         self.initial_model = initial_model
@@ -289,6 +295,7 @@ class Federation:
                 self.initial_model,
                 message,
                 int(told[client]["samples"]) if client in told else 0,
+                targets=None if self.goal is None else self.goal.targets,
             )
             for client, message in messages.items()
             if client not in answers.refused
@@ -340,23 +347,47 @@ class Federation:
         """
         metrics: dict[str, Any] = {}
         for number, (kind, messages) in enumerate(self.algorithm.deployed(self, state).items()):
-            replies = self.ask(evaluate, messages, measuring=True)
+            prefix = "" if number == 0 else f"{kind}_"
+            replies = self._evaluated(messages)
             honest = [c for c in self.honest if c in replies]
             if not honest:
                 raise NoSolutionError(f"round {self.round}: no honest client has a usable model")
-            accuracies = [replies[c]["accuracy"] for c in honest]
-            prefix = "" if number == 0 else f"{kind}_"
+            own = [replies[c]["accuracy"] for c in honest if "accuracy" in replies[c]]
             metrics |= {
-                f"{prefix}mean_test_accuracy": float(np.mean(accuracies)),
-                f"{prefix}worst_client_accuracy": float(np.min(accuracies)),
+                f"{prefix}mean_test_accuracy": float(np.mean(own)) if own else None,
+                f"{prefix}worst_client_accuracy": float(np.min(own)) if own else None,
                 f"{prefix}mean_test_loss": float(np.mean([replies[c]["loss"] for c in honest])),
                 f"{prefix}per_client_test_accuracy": [
                     replies[c]["accuracy"] if c in replies else None for c in self.clients
-                ],
+                ]
+                if own
+                else None,
             }
             if number == 0:
                 metrics["model"] = kind
+            if self.goal is not None:
+                metrics[f"{prefix}metrics"] = self._summaries(replies, honest)
         return metrics
+
+    def _evaluated(self, messages: Mapping[int, Message]) -> dict[int, Message]:
+        """Return how good the models of some messages are, with the run's metrics if it has any."""
+        if self.goal is not None:
+            names = [metric.name for metric in self.goal.metrics]
+            messages = {c: {**message, "metrics": names} for c, message in messages.items()}
+        return self.ask(evaluate, messages, measuring=True)
+
+    def _summaries(self, replies: Mapping[int, Message], honest: Sequence[int]) -> dict[str, Any]:
+        assert self.goal is not None
+        found = {}
+        for place, metric in enumerate(self.goal.metrics):
+            values: list[float | None] = [
+                float(replies[c]["metrics"][place])
+                if c in replies and replies[c]["defined"][place]
+                else None
+                for c in self.clients
+            ]
+            found[metric.name] = summary(metric, values, honest)
+        return found
 
     @property
     def honest(self) -> tuple[int, ...]:

@@ -51,28 +51,54 @@ class RunConfig:
     participation
         Share of the clients that take part in each round.
     dataset
-        Data set; `coalitions datasets` lists them.
+        Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .parquet .npz); or a
+        folder with one folder for each client.
+    target
+        Column of a table that is predicted.
+    client_column
+        Column of a table with the client's name.
+    schema
+        File (.json .toml) with the columns, categories and classes that clients agreed on.
+    share_statistics
+        Whether numbers of a table are scaled by pooled sums and counts, which then leave clients.
+    data_sha256
+        Checksum of a table or folder: what is there must be what it was.
     data_dir
         Folder with data files.
     clients
-        Number of clients.
+        Number of clients; with data of your own, as many as there are.
     partition
-        Who has what: iid, pathological:K, ring:K, dirichlet:ALPHA, quantity:ALPHA or domains;
+        Who has what: iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:ALPHA,
+        quantity:ALPHA or domains;
         auto is what is usual with the data set, mostly pathological:2.
     train_size
-        Images a client trains on, those for validation included.
+        Samples a client trains on, those for validation included.
+    train_sizes
+        The same for each client, in order, where they differ: 200,200,125,197.
     test_size
-        Images a client is tested on.
+        Samples a client is tested on.
     validation_share
-        Share of a client's training images that is set aside for validation.
+        Share of a client's training samples that is set aside for validation.
+    evaluate_on
+        What models are scored on: test data; or validation, a fifth of the training samples that
+        is held out for it, while test data stay unseen, as for choosing options.
+    task
+        What is learnt: one class of several, several labels, numbers, or the next token; auto is
+        what the data are.
+    metric
+        What models are judged by: accuracy, balanced-accuracy, macro-f1, auroc, average-precision,
+        log-loss, calibration-error; rmse, mae, r2.
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
-        Network; auto takes the one that suits the pictures.
+        Network; auto takes the one that suits the data.
+    loss
+        What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
+        what is usual with the task.
     local_epochs
         Passes over a client's data in a round.
     batch_size
-        Images in a batch.
+        Samples in a batch.
     optimizer
         How a client descends.
     lr
@@ -82,7 +108,7 @@ class RunConfig:
     noise
         Standard deviation of the noise that clients add, in units of `clip`.
     clip
-        Most that an update (with `dp` records: the gradient of an image) can weigh.
+        Most that an update (with `dp` records: the gradient of a sample) can weigh.
     epsilon
         Privacy to keep within: chooses the noise for the whole run.
     delta
@@ -113,18 +139,32 @@ class RunConfig:
     rounds: int = _method(20, least=1, changes="rounds")
     participation: float = _method(1.0, above=0, most=1, changes="participants")
     dataset: str = _data("digits", names="datasets", changes="data")
+    target: str | None = _data(None, unset="none", changes="data")
+    client_column: str | None = _data(None, unset="none", changes="data")
+    schema: str | None = _data(None, unset="the union of the clients' names", changes="models")
+    share_statistics: bool = _data(False, changes="models")
+    data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
     data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")
     clients: int = _data(10, least=1, changes="data")
     partition: str = _data("auto", changes="data")
     train_size: int | None = _data(
         None, least=1, unset="what is usual with the data set, mostly all", changes="data"
     )
+    train_sizes: tuple[int, ...] = _data((), needs={"train_size": None}, changes="data")
     test_size: int | None = _data(
         None, least=1, unset="a quarter of train_size, or all", changes="scores"
     )
     validation_share: float = _data(0.2, least=0, below=1, changes="data")
+    evaluate_on: Literal["test", "validation"] = _data("test", changes="scores")
+    task: Literal["auto", "classification", "multi-label", "regression", "next-token"] = _data(
+        "auto", changes="scores"
+    )
+    metric: tuple[str, ...] = _data(
+        (), unset="accuracy, or what is usual with the task", changes="scores"
+    )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
+    loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     batch_size: int = _training(10, least=1, changes="models")
     optimizer: Literal["sgd", "adam"] = _training("sgd", changes="models")
@@ -148,6 +188,15 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.train_sizes and len(self.train_sizes) != self.clients:
+            raise InvalidInputError(
+                f"train_sizes has {len(self.train_sizes)} numbers for {self.clients} clients; it"
+                " needs one for each"
+            )
+        if any(size < 1 for size in self.train_sizes):
+            raise InvalidInputError(
+                f"train_sizes has {min(self.train_sizes)}; every client needs 1 image or more"
+            )
         if self.noise is not None and self.epsilon is not None:
             raise InvalidInputError("noise and epsilon both decide how much noise: give one")
         if self.noise and self.clip is None:
@@ -173,25 +222,7 @@ class RunConfig:
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         """Return the configuration in a TOML file."""
-        try:
-            with path.open("rb") as file:
-                content = file.read(_LONGEST + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise InvalidInputError(f"cannot read {path}: {reason}") from None
-        import tomllib  # its patterns take longer to compile than `--help` has time for
-
-        text = decoded(content, str(path))
-        if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
-            # Python's parser takes minutes for a name of 64 kB that is all dots.
-            raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
-        try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
-        except (RecursionError, ValueError) as error:  # too many digits in a number
-            reason = "its lists are too deep" if isinstance(error, RecursionError) else error
-            raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
+        values = read_toml(path)
         try:
             return cls.of(values)
         except InvalidInputError as error:
@@ -206,17 +237,43 @@ class RunConfig:
         """Return the configuration as TOML: every setting, then the algorithm's options."""
         values = self.values()
         options = values.pop("options")
-        lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
+        lines = [f"{key} = {toml_value(value)}" for key, value in values.items()]
         lines += ["", "[options]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in options.items() if value is not None]
+        lines += [
+            f"{key} = {toml_value(value)}" for key, value in options.items() if value is not None
+        ]
         return "\n".join(lines) + "\n"
 
 
-def _toml(value: object) -> str:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file of settings holds, not checked yet."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LONGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInputError(f"cannot read {path}: {reason}") from None
+    import tomllib  # its patterns take longer to compile than `--help` has time for
+
+    text = decoded(content, str(path))
+    if len(content) > _LONGEST or any(line.count(".") > 1000 for line in text.split("\n")):
+        # Python's parser takes minutes for a name of 64 kB that is all dots.
+        raise InvalidInputError(f"{path} is too long or too deep to be settings of a run")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+    except (RecursionError, ValueError) as error:  # too many digits in a number
+        reason = "its lists are too deep" if isinstance(error, RecursionError) else error
+        raise InvalidInputError(f"{path} is not a TOML file to read: {reason}") from None
+
+
+def toml_value(value: object) -> str:
+    """Return a plain value as TOML has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # JSON's escapes are TOML's, too
     if isinstance(value, float) and not math.isfinite(value):

@@ -70,7 +70,7 @@ def converted(value: object, hint: Any, what: str) -> Any:  # noqa: ANN401 (a ty
         )
     elif origin is tuple:
         if isinstance(value, str):
-            value = [value]
+            value = value.split(",") if arguments[0] in (int, float) else [value]
         if isinstance(value, Sequence):
             return tuple(converted(each, arguments[0], what) for each in value)
     elif is_table(hint):

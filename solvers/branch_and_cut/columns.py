@@ -17,6 +17,7 @@ import numpy as np
 from coalitions.game import BoolMatrix, IntVector
 from solvers.branch_and_cut.incumbent import Incumbent
 from solvers.branch_and_cut.problem import Problem
+from solvers.proofs.teams import GroupPrices
 from solvers.sizes import Sizes
 
 MANY_CONFLICTS = 0.15
@@ -51,6 +52,8 @@ class Columns:
     bound
         No structure of the problem that is better than the incumbent is worth more; None if
         nothing is known.
+    proof
+        Prices that prove it.
     found
         Number of columns that were looked at.
     """
@@ -59,6 +62,7 @@ class Columns:
         self._problem, self._incumbent = problem, incumbent
         self._conflicts = conflicts(problem)
         self.bound: int | None = None
+        self.proof: GroupPrices | None = None
         self.found = 0
 
     @property
@@ -107,6 +111,9 @@ class Columns:
         )
         priced = Priced.of(np.where(self._conflicts, 0, problem.weights), sizes)
         best = Best(priced, seed=seed, expired=incumbent.expired)
+        groups = tuple(
+            tuple(np.flatnonzero(problem.groups == group).tolist()) for group in range(m)
+        )
         looks = 0
 
         def enough(value: int) -> int:
@@ -131,6 +138,7 @@ class Columns:
             if best.labels is not None:
                 incumbent.offer(best.labels[problem.groups])
             self.bound, self.found = problem.inside + tree.bound, len(tree.master)
+            self.proof = GroupPrices(groups, priced.bits, tree.record().tree)
 
 
 def conflicts(problem: Problem) -> BoolMatrix:

@@ -63,8 +63,7 @@ class BranchAndCut(Solver):
     ----------
     certify
         Take no short cut that leaves nothing to check. Without it, what is small enough is searched
-        by Russian dolls, and by columns where coalitions are small. A certificate takes another
-        search then, when it is asked for.
+        by Russian dolls. A certificate takes another search then, when it is asked for.
     """
 
     certify: bool = False
@@ -111,7 +110,7 @@ class BranchAndCut(Solver):
             cheap = math.inf if known else _search_first(graph, task, incumbent, limits)
             hurried = leaving_time_to_close(limits, n)
             answer, short_cuts = _bounded(task, incumbent, hurried, self.certify, known)
-            if not self.certify:  # a certificate proves the bound of the dual
+            if not self.certify:  # no certificate proves the cheap bound
                 answer = replace(answer, bound=min(answer.bound, cheap))
         if not short_cuts:
             return answer
@@ -293,7 +292,7 @@ def _bounded(
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:
     """Return the certificate of a search, if its record is complete."""
     n = len(task.untrimmed)
-    triangles, cuts, branches = record.written()
+    triangles, cuts, branches = record.written(bound)
     if not record.complete:
         return None
     part = Part(

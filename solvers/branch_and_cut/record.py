@@ -12,6 +12,7 @@ from solvers.branch_and_cut.dual.exact import ExactBound
 from solvers.branch_and_cut.dual.multipliers import LONGEST, Multipliers
 from solvers.branch_and_cut.problem import Problem
 from solvers.proofs.certificate import Branch, Stage
+from solvers.proofs.teams import GroupPrices
 
 Rows = NDArray[np.int32]
 
@@ -53,6 +54,7 @@ class Record:
     def __init__(self) -> None:
         self._branches = [_Branch()]
         self._pending: list[tuple[int, Problem, Multipliers, ExactBound]] = []
+        self._priced: tuple[GroupPrices, int] | None = None
         self._cells = 0
         self.complete = True
 
@@ -90,6 +92,10 @@ class Record:
         """Note multipliers when the record is written: whoever was stopped has no time left."""
         self._pending.append((branch, problem, multipliers, proof))
 
+    def price(self, prices: GroupPrices, bound: int) -> None:
+        """Note prices that prove a bound on everything that the root leaves."""
+        self._priced = prices, bound
+
     def split(self, branch: int, problem: Problem, first: int, second: int) -> tuple[int, int]:
         """Note that a branch goes on in two cases; return the numbers of the cases."""
         player = problem.representatives
@@ -100,16 +106,22 @@ class Record:
         self._branches += [_Branch(), _Branch()]
         return together, apart
 
-    def written(self) -> tuple[Rows, Rows, tuple[Branch, ...]]:
-        """Return the triangles and the cuts that were used and the tree over them, for a `Part`."""
+    def written(self, bound: int) -> tuple[Rows, Rows, tuple[Branch, ...]]:
+        """Return the triangles and the cuts that were used and the tree over them, for a `Part`.
+
+        Where prices prove the bound, the cases of the root are not needed.
+        """
         while self._pending:
             self.prove(*self._pending.pop(0))
-        stages = [stage for entry in self._branches for stage in entry.stages]
+        branches, prices = self._branches, None
+        if self._priced is not None and self._priced[1] <= bound:
+            branches, prices = [_Branch(branches[0].stages)], self._priced[0]
+        stages = [stage for entry in branches for stage in entry.stages]
         triangles = np.concatenate([_NO_TRIANGLE, *(stage.triangles for stage in stages)])
         cuts = np.concatenate([_NO_CUT, *(stage.cuts for stage in stages)])
         t, c = 0, len(triangles)
         tree = []
-        for entry in self._branches:
+        for entry in branches:
             written = []
             for stage in entry.stages:
                 ends = t + len(stage.triangles), c + len(stage.cuts)
@@ -117,5 +129,5 @@ class Record:
                 values = np.concatenate([stage.triangle_values, stage.cut_values])
                 written.append(Stage(stage.bits, rows, values))
                 t, c = ends
-            tree.append(Branch(tuple(written), entry.pair, entry.together, entry.apart))
+            tree.append(Branch(tuple(written), entry.pair, entry.together, entry.apart, prices))
         return triangles, cuts, tuple(tree)

@@ -151,7 +151,7 @@ class TreeSearch:
     def run(self) -> None:
         """Search until nothing is open."""
         self._treat_root()
-        if self._open and self.short_cuts is not None:
+        if self._open and not self._known:
             self._take_columns()
         while self._open:
             self._branch()
@@ -323,12 +323,10 @@ class TreeSearch:
 
     def _take_columns(self) -> None:
         """Bound the node at work by columns, where coalitions are small enough for them."""
-        assert self.short_cuts is not None
         node = self._open[-1]
         columns = Columns(node.problem, self.incumbent)
         if not columns.promising:
             return
-        self.short_cuts.taken += 1
         try:
             columns.search(allowed=self._allowed, check=self._check, seed=self._seed)
         finally:
@@ -336,6 +334,8 @@ class TreeSearch:
             if columns.bound is not None and columns.bound < node.bound:
                 node = replace(node, bound=columns.bound)
                 self._open[-1] = node
+                assert columns.proof is not None
+                self.record.price(columns.proof, columns.bound)
         if node.bound <= self._allowed(self.incumbent.value):
             self._closed = max(self._closed, node.bound)
             self._open.pop()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import picture
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.writing import write_whole
@@ -41,15 +40,6 @@ def draw_solution(graph: SynergyGraph, solution: Solution, path: Path) -> None:
         write_whole(path, solution_page(graph, solution).encode())
     else:
         write_whole(path, picture(solution_figure(graph, solution), path.suffix.lower()[1:]))
-
-
-def picture(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the content of a file; the same figure gives the same bytes."""
-    file = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with plain_style():
-        figure.savefig(file, format=kind, dpi=130, metadata=undated)
-    return file.getvalue()
 
 
 def plotted(solution: Solution, path: str | Path | None) -> Figure:

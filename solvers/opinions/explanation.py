@@ -14,7 +14,7 @@ from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.opinions.fragility import FragilePair, fragile, with_links
 from solvers.preparation.demands import Contraction, contract
-from solvers.preparation.sizes import checked_sizes, player_number
+from solvers.preparation.sizes import checked_sizes, players_of
 from solvers.sizes import Sizes
 from solvers.solution import Solution
 
@@ -112,7 +112,7 @@ def explain(
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
     structure, demands = with_links(graph, solution, demands)
-    number = player_number(player, graph.labels, "explain")
+    number = players_of("explain", graph.labels)(player)
     nodes = contract(graph, demands["must_link"], demands["cannot_link"])
     asked = {name: demands[name] for name in SIZES if name in demands}
     sizes = checked_sizes(nodes, graph.labels, **asked)

@@ -13,7 +13,7 @@ from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionErro
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers import solve
-from solvers.preparation.sizes import player_number
+from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def fragile(
         raise InvalidInputError(f"fragile takes at most {DENSE_LIMIT} players; there are {n}")
     ends = list(itertools.combinations(range(n), 2))
     if player is not None:
-        number = player_number(player, graph.labels, "fragile")
+        number = players_of("fragile", graph.labels)(player)
         ends = [pair for pair in ends if number in pair]
     deadline = math.inf if time_limit is None else clock() + time_limit
     value, labels = graph.value(structure), structure.labels

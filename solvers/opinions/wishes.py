@@ -11,7 +11,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.graph import SynergyGraph
 from solvers import solve
-from solvers.preparation.sizes import player_number
+from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ def what_if(
     granted = solve(
         graph,
         solver,
-        time_limit=None if time_limit is None else time_limit - (clock() - started),
+        # A search may end a moment late: then nothing is left, and greedy's structure must do.
+        time_limit=None if time_limit is None else max(time_limit - (clock() - started), 1e-3),
         must_link=(*links["must_link"], *joined),
         cannot_link=(*links["cannot_link"], *parted),
         **demands,
@@ -142,12 +143,13 @@ def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[
     ((0, 1), (0, 2), (1, 2))
     """
     pairs: list[tuple[int, int]] = []
+    number = players_of(name, graph.labels)
     for group in groups:
         if isinstance(group, str) or not isinstance(group, Iterable):
             raise InvalidInputError(
                 f"{name} takes groups of players, [('ann', 'bob')] for instance; {group!r} is none"
             )
-        members = [player_number(player, graph.labels, name) for player in group]
+        members = list(map(number, group))
         if len(members) < 2 or len(set(members)) < len(members):
             raise InvalidInputError(
                 f"{name} takes groups of two or more different players, not {group!r}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
+from coalitions.structure import numbering
 from solvers.preparation.demands import Contraction
 from solvers.sizes import Sizes
 
@@ -162,7 +163,8 @@ def _checked_loads(
         given, lacking = ("max_weight", "weights") if weights is None else ("weights", "max_weight")
         raise InvalidInputError(f"{given} says nothing without {lacking}; give both")
     if isinstance(weights, Mapping):
-        by_player = {player_number(name, labels, "weights"): w for name, w in weights.items()}
+        player_of = players_of("weights", labels)
+        by_player = {player_of(name): load for name, load in weights.items()}
         missing = [labels[player] for player in range(len(labels)) if player not in by_player]
         if missing:
             raise InvalidInputError(
@@ -189,25 +191,34 @@ def _checked_loads(
 
 
 def _checked_roles(roles: Roles, labels: Sequence[str]) -> list[tuple[int, ...]]:
-    checked = []
+    checked, number = [], players_of("at_least_one_of", labels)
     for role in roles:
         if isinstance(role, str):
             raise InvalidInputError(
                 f"at_least_one_of takes sets of players, not the single name {role!r}"
             )
-        members = {player_number(player, labels, "at_least_one_of") for player in role}
+        members = set(map(number, role))
         if not members:
             raise InvalidInputError("at_least_one_of has an empty set; nobody could be in it")
         checked.append(tuple(sorted(members)))
     return checked
 
 
-def player_number(player: object, labels: Sequence[str], where: str) -> int:
-    """Return the number of a player who is given by number or by name."""
-    if isinstance(player, int | np.integer) and not isinstance(player, bool):
-        if 0 <= int(player) < len(labels):
-            return int(player)
-        raise InvalidInputError(f"{where} names player {player}; players are 0 … {len(labels) - 1}")
-    if isinstance(player, str) and player in labels:
-        return labels.index(player)
-    raise InvalidInputError(f"{where} names {player!r}, who is not a player")
+def players_of(where: str, labels: Sequence[str]) -> Callable[[object], int]:
+    """Return what gives a player's number, or says where somebody is named who is not there."""
+    number = numbering(labels)
+
+    def found(player: object) -> int:
+        try:
+            place = -1 if isinstance(player, bool) else number(player)
+        except InvalidInputError:
+            place = -1
+        if 0 <= place < len(labels):
+            return place
+        if isinstance(player, int | np.integer) and not isinstance(player, bool):
+            raise InvalidInputError(
+                f"{where} names player {player}; players are 0 … {len(labels) - 1}"
+            )
+        raise InvalidInputError(f"{where} names {player!r}, who is not a player")
+
+    return found

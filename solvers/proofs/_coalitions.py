@@ -7,8 +7,9 @@ add to that, no set that has S and up to q groups more is above
 .. math:: e(S) + \sum_{\text{best } q} \max\Bigl(0,\ g_j +
    \tfrac12 \sum_{\text{best } q-1} \max(0, w_{jk})\Bigr),
 
-so sets for which this is not above the price of a coalition grow no further. Everything is doubled,
-so that halves are whole.
+so sets for which this is not above the price of a coalition grow no further. Where many groups must
+be apart, the inner sum has only those that may join S as well, if that is less. Everything is
+doubled, so that halves are whole.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coalitions.game import BoolMatrix, IntMatrix, IntVector
-from solvers.proofs._tree import refuse_unless
+from coalitions.game import BoolMatrix, FloatMatrix, IntMatrix, IntVector
 from solvers.proofs._weights import Whole
+from solvers.proofs.reading import refuse_unless
 from solvers.proofs.teams import MOST_BITS, Fork, Leaf, TeamsProof
 
 ROOM_BITS = 59
@@ -31,6 +32,12 @@ NOTHING = -1
 
 CELLS_AT_ONCE = 500_000
 """Sets times groups that are held at a time."""
+
+MANY_CONFLICTS = 0.05
+"""Part of the pairs apart from which on it pays to look who of a group's friends still fits."""
+
+EXACT_IN_FLOATS = 1 << 53
+"""Sums of whole numbers below this are exact in floats, which are multiplied faster."""
 
 MOST_CELLS = 200_000_000_000
 """Sets times groups that are looked at in all. Proofs of our solver for 100 players take less than
@@ -196,6 +203,8 @@ class _Groups:
         Twice what two groups are worth together.
     half
         For each number t of others, what a group can have with its best t, once [g, t].
+    friends
+        What two groups can gain together, once [g, g]; None where few groups must be apart.
     players, loads, holds, apart
         As in `Rules`, for groups.
     counts, triple_prices
@@ -207,6 +216,7 @@ class _Groups:
     own: IntVector
     between: IntMatrix
     half: IntMatrix
+    friends: FloatMatrix | None
     players: IntVector
     loads: IntVector
     holds: BoolMatrix
@@ -251,10 +261,14 @@ class _Groups:
         most = min(len(order), rules.max_size)
         rank = np.argsort(-(own[there] + half[:, most - 1] if most else own[there]), kind="stable")
         order, half = order[rank], half[rank]
+        shared = np.maximum(between[np.ix_(order, order)] // 2, 0)
+        many = np.count_nonzero(clash) > MANY_CONFLICTS * clash.size
+        sharp = many and shared.sum() < EXACT_IN_FLOATS
         return cls(
             own=own[order],
             between=between[np.ix_(order, order)],
             half=half,
+            friends=shared.astype(np.float64) if sharp else None,
             players=players[order],
             loads=loads[order],
             holds=(member @ rules.holds.astype(np.int64) > 0)[order],
@@ -355,7 +369,10 @@ def _places(groups: _Groups, depth: int) -> int:
 
 def _promise(groups: _Groups, sets: _Sets, room: int) -> IntMatrix:
     """Return twice what each group can add at most, together with up to `room` − 1 others."""
-    return np.where(sets.fits, sets.gains + groups.half[:, max(0, room - 1)], NOTHING)
+    most = groups.half[:, max(0, room - 1)]
+    if groups.friends is not None:
+        most = np.minimum(most, (sets.fits @ groups.friends).astype(np.int64))
+    return np.where(sets.fits, sets.gains + most, NOTHING)
 
 
 def _best(promise: IntMatrix, many: int) -> IntVector:

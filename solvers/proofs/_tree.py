@@ -8,7 +8,8 @@ structure obeys; with the reduced weights r = w − Aᵀy summed over groups,
 
 is a bound, and U − |r_e| one for structures that decide e against the sign of r_e. If U ≤ B the
 branch is closed. If U − |r_e| ≤ B, pair e is decided by its sign, for the other case is closed. A
-branching pair that is still undecided opens two branches, and every leaf must be closed.
+branching pair that is still undecided opens two branches, and every leaf must be closed. Prices of
+coalitions close a branch, too; they are checked in `solvers.proofs._prices`.
 
 Only pairs that have a weight, or are named by an inequality or a branch, are ever looked at: the
 reduced weight of any other pair is 0. One state serves the whole walk, with a trail of what was
@@ -23,10 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
 from coalitions.game import BoolVector, IntVector
+from solvers.proofs._prices import check_prices
 from solvers.proofs._weights import SAFE, Whole
 from solvers.proofs.certificate import LONGEST_CUT, MOST_BITS, Branch, Part, Stage
+from solvers.proofs.reading import refuse_unless
+from solvers.proofs.teams import GroupPrices
 
 LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 200
 """How often all pairs of a part may be looked at in any case, and how many pairs for each number in
@@ -56,12 +59,6 @@ def check_part(part: Part, one: IntVector, two: IntVector, weights: Whole, name:
     _check_tree(part, name)
     _check_rows(part, name)
     _Walk(part, one, two, weights, name).walk()
-
-
-def refuse_unless(condition: object, complaint: str) -> None:
-    """Raise the error of a certificate that proves nothing."""
-    if not condition:
-        raise InvalidInputError(f"the certificate is refused: {complaint}")
 
 
 def _check_tree(part: Part, name: str) -> None:
@@ -118,6 +115,7 @@ class _Walk:
         self, part: Part, one: IntVector, two: IntVector, weights: Whole, name: str
     ) -> None:
         self._part, self._name = part, name
+        self._given = one, two, weights
         n = self._n = len(part.nodes)
         rows, ends, signs = _entries(part)
         branches = np.array(
@@ -154,6 +152,9 @@ class _Walk:
                 continue
             branch = tree[index]
             if self._is_closed(branch, at_root=index == 0):
+                continue
+            if branch.prices is not None:
+                self._check_prices(branch.prices)
                 continue
             refuse_unless(branch.pair is not None, f"{self._name} leaves branch {index} open")
             assert branch.together is not None
@@ -291,6 +292,13 @@ class _Walk:
         for i, j in zip(self._one[united].tolist(), self._two[united].tolist(), strict=True):
             self._unite(i, j)
         return self._is_contradiction()
+
+    def _check_prices(self, prices: GroupPrices) -> None:
+        """Refuse prices that leave something in this branch above the claim."""
+        decided = np.flatnonzero(self._apart)
+        apart = np.stack((self._one[decided], self._two[decided]), axis=1)
+        bound = self._part.bound
+        check_prices(prices, self._groups, apart, *self._given, bound, self._name)
 
     def _numbered(self) -> IntVector:
         """Return for each pair the number of its pair of groups; the last is for inside pairs."""

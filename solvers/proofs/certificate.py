@@ -33,12 +33,15 @@ from solvers.proofs.reading import (
     wholes,
 )
 from solvers.proofs.team_demands import TeamDemands
-from solvers.proofs.teams import TeamsProof
+from solvers.proofs.teams import GroupPrices, TeamsProof
 
 FORMAT = "coalition-certificate"
 VERSION = 1
 TEAMS_VERSION = 2
 """The version of a certificate that compares structures of demanded sizes."""
+
+PRICES_VERSION = 3
+"""The version of one in which prices of coalitions close a branch."""
 
 LONGEST_CUT = 16
 """Most nodes in a cut: what is checked grows with the square of it."""
@@ -71,12 +74,15 @@ class Branch:
         The two nodes of the graph that are together in one case and apart in the other.
     together, apart
         Numbers of the branches that treat the two cases.
+    prices
+        Prices of coalitions that close what the stages leave, if there are any.
     """
 
     stages: tuple[Stage, ...] = ()
     pair: tuple[int, int] | None = None
     together: int | None = None
     apart: int | None = None
+    prices: GroupPrices | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +160,19 @@ class Certificate:
         )
         return Certificate(n_players, parts)
 
+    @property
+    def _version(self) -> int:
+        """The least version of the format that can hold it."""
+        if self.teams is not None:
+            return TEAMS_VERSION
+        priced = any(branch.prices is not None for part in self.parts for branch in part.tree)
+        return PRICES_VERSION if priced else VERSION
+
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as plain lists and numbers."""
         document: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION if self.teams is None else TEAMS_VERSION,
+            "version": self._version,
             "players": self.n_players,
             "must_link": [list(pair) for pair in self.must_link],
             "cannot_link": [list(pair) for pair in self.cannot_link],
@@ -180,10 +194,10 @@ class Certificate:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidInputError(f"this is not a certificate: it has no format {FORMAT!r}")
         version = document.get("version")
-        if type(version) is not int or version not in (VERSION, TEAMS_VERSION):
+        if type(version) is not int or not VERSION <= version <= PRICES_VERSION:
             raise InvalidInputError(
                 f"the certificate has version {reprlib.repr(version)}; this program reads versions"
-                f" {VERSION} and {TEAMS_VERSION}"
+                f" {VERSION} to {PRICES_VERSION}"
             )
         n_players = whole(entry(document, "players"), "players")
         links = pairs_of(document, "must_link"), pairs_of(document, "cannot_link")
@@ -245,6 +259,8 @@ def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
             "together": branch.together,
             "apart": branch.apart,
         }
+    if branch.prices is not None:
+        document["prices"] = branch.prices.to_json()
     return document
 
 
@@ -268,14 +284,16 @@ def _part_from_json(document: Any) -> Part:  # noqa: ANN401
 
 def _branch_from_json(document: Any) -> Branch:  # noqa: ANN401
     stages = tuple(_stage_from_json(stage) for stage in list_of(document, "stages"))
+    prices = GroupPrices.from_json(document["prices"]) if "prices" in document else None
     if "pair" not in document:
-        return Branch(stages)
+        return Branch(stages, prices=prices)
     i, j = wholes(document["pair"], "pair", 2)
     return Branch(
         stages,
         (i, j),
         whole(entry(document, "together"), "together"),
         whole(entry(document, "apart"), "apart"),
+        prices,
     )
 
 

@@ -20,6 +20,12 @@ def damaged(complaint: str) -> InvalidInputError:
     return InvalidInputError(f"the certificate is damaged: {complaint}")
 
 
+def refuse_unless(condition: object, complaint: str) -> None:
+    """Raise the error of a certificate that proves nothing."""
+    if not condition:
+        raise InvalidInputError(f"the certificate is refused: {complaint}")
+
+
 def entry(document: Any, name: str) -> Any:  # noqa: ANN401
     """Return what stands under a name."""
     if not isinstance(document, dict) or name not in document:

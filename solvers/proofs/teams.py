@@ -119,6 +119,48 @@ class TeamsProof:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class GroupPrices:
+    """Prices that pay for every coalition of groups of nodes without a conflict, case by case.
+
+    Attributes
+    ----------
+    groups
+        The nodes of each group: all nodes, each once. The prices and pairs below are of groups.
+    bits
+        Prices are in units of 2^−bits of an integer weight.
+    tree
+        Forks and leaves, the root first, each fork before its cases.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    bits: int
+    tree: tuple[Leaf | Fork, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the prices as plain lists and numbers."""
+        return {
+            "groups": [list(group) for group in self.groups],
+            "bits": self.bits,
+            "tree": [_entry_to_json(case) for case in self.tree],
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> GroupPrices:  # noqa: ANN401
+        """Return the prices that plain lists and numbers describe.
+
+        Raises
+        ------
+        InvalidInputError
+            They describe none.
+        """
+        return cls(
+            groups=tuple(wholes(group, "groups") for group in list_of(document, "groups")),
+            bits=whole(entry(document, "bits"), "bits"),
+            tree=tuple(_entry_from_json(case) for case in list_of(document, "tree")),
+        )
+
+
 def one_node_proof() -> TeamsProof:
     """Return the proof where all players must be together: nothing is to be gained."""
     none = np.empty(0, np.int64)

@@ -21,7 +21,7 @@ from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 from solvers.proofs._coalitions import Rules, check_teams
-from solvers.proofs._tree import check_part, refuse_unless
+from solvers.proofs._tree import check_part
 from solvers.proofs._weights import (
     NodePairs,
     between_nodes,
@@ -33,7 +33,7 @@ from solvers.proofs._weights import (
 )
 from solvers.proofs.certificate import Certificate, Part
 from solvers.proofs.demands import Links, Pairs
-from solvers.proofs.reading import LARGEST_UNIT
+from solvers.proofs.reading import LARGEST_UNIT, refuse_unless
 from solvers.proofs.team_demands import Count, Roles, TeamDemands, Weights
 from solvers.proofs.teams import TeamsProof
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
+from tests.cli.typed import typed as coalitions
 
 SCHEMAS = json.loads((Path(__file__).parents[2] / "docs" / "schemas.json").read_text())
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
-from tests.cli.games.test_solve import COMMAND, EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
+from tests.cli.typed import COMMAND, in_a_process
+from tests.cli.typed import typed as coalitions
 
 COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
             "resume", "algorithms", "datasets", "options", "compare", "attack"]  # fmt: skip
@@ -63,9 +65,9 @@ def test_a_narrow_terminal_shows_everything():
 
 
 def test_no_colours_without_a_terminal_or_when_told():
-    result = coalitions("solve", EXAMPLE, "--solver", "greedy")
+    result = in_a_process("solve", EXAMPLE, "--solver", "greedy")
     assert "\x1b[" not in result.stdout + result.stderr
-    forced = coalitions(
+    forced = in_a_process(
         "solvers", env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm"}
     )
     assert "\x1b[3" not in forced.stdout  # 30 … 37 are the colours
@@ -74,7 +76,7 @@ def test_no_colours_without_a_terminal_or_when_told():
 def test_a_locale_without_utf8():
     environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     for arguments in (["--help"], ["solvers"], ["solve", "missing.csv"]):
-        result = coalitions(*arguments, env=environment)
+        result = in_a_process(*arguments, env=environment)
         assert "Traceback" not in result.stderr
         assert result.returncode in (0, 2)
 
@@ -123,7 +125,7 @@ def test_ctrl_c_while_modules_are_loaded_is_one_sentence():
 
 
 def test_messages_do_not_mix_with_json():
-    result = coalitions("solve", EXAMPLE, "--solver", "greedy", "--json")
+    result = in_a_process("solve", EXAMPLE, "--solver", "greedy", "--json")
     assert result.stdout.startswith("{")
     assert result.stderr == ""
 
@@ -141,7 +143,7 @@ def test_the_module_beside_the_data_is_found_as_a_plugin(tmp_path):
         "        bound = float(np.maximum(graph.edges.weight, 0).sum())\n"
         "        return Answer(np.zeros(graph.n_players, np.int64), bound)\n"
     )
-    result = coalitions(
+    result = in_a_process(
         "solve", EXAMPLE, "--plugin", "my_solver", "--solver", "everybody", "--json", cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr

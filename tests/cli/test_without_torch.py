@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.report.test_report import write_run
+from tests.cli.typed import in_a_process as coalitions
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_run_is_reported_without_torch(without_torch, tmp_path):
     assert (run / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("command", ["run", "algorithms"])
+@pytest.mark.parametrize("command", ["run", "compare"])
 def test_learning_says_what_to_install(without_torch, command, tmp_path):
     result = coalitions(command, env=without_torch, cwd=tmp_path)
     assert result.returncode == 2

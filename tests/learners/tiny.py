@@ -7,7 +7,7 @@ from torch import nn
 
 from learners.algorithm import build_algorithm
 from learners.client.client import Client, Site
-from learners.data.clients import ClientData, FederatedData, Split
+from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.server.engines.local import local_engine
@@ -61,7 +61,7 @@ def site(algorithm: str, *, clients: int = 3, module=None, n_classes=2, data=Non
         config,
         build_algorithm(algorithm, options),
         Workspace(module, Layout.of(module), torch.device("cpu")),
-        FederatedData("tiny", tuple(data), n_classes, (1, 1, 2)),
+        FederatedData("tiny", tuple(data), of_pictures((1, 1, 2)), classes(n_classes)),
     )
 
 

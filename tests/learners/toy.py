@@ -7,7 +7,7 @@ from torch import nn
 
 from learners.algorithm import Algorithm, build_algorithm
 from learners.client.client import Client, Site
-from learners.data.clients import ClientData, FederatedData, Split
+from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.server.engines.local import local_engine
@@ -37,7 +37,7 @@ def data(sizes: tuple[int, ...], poisoned: tuple[int, ...] = ()) -> FederatedDat
         )
         for i, n in enumerate(sizes)
     )
-    return FederatedData("toy", clients, N_CLASSES, SHAPE)
+    return FederatedData("toy", clients, of_pictures(SHAPE), classes(N_CLASSES))
 
 
 def network(seed: int = 0, *, batch_norm: bool = False, dropout: float = 0.0) -> nn.Module:

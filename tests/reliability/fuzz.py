@@ -160,8 +160,8 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
-    from cli.federation._run_options import settings
     from cli.games._solution_file import read_document, structure_of
+    from cli.terminal.run_options import settings
     from coalitions.files.graphs import READERS
     from coalitions.files.text import load_json
     from coalitions.games.table import TableGame

@@ -20,7 +20,7 @@ from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers._solve import solve
 from solvers.proofs.certificate import Certificate, Part
 from solvers.proofs.verification import verify
-from tests.cli.games.test_solve import coalitions
+from tests.cli.typed import typed as coalitions
 
 Document = dict[str, Any]
 

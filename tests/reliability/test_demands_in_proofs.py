@@ -12,7 +12,8 @@ from cli.games.verify import verify_command
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import solve, verify
 from solvers.proofs.certificate import Certificate
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
+from tests.cli.typed import typed as coalitions
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 MATRIX = [

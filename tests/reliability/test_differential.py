@@ -29,11 +29,12 @@ def concluded(tally: Tally, record_property) -> None:
     assert not tally.failures, f"{len(tally.failures)} failures, of which:\n{shown}"
 
 
+@pytest.mark.no_cover  # the same lines hundreds of times
 def test_graphs_of_all_kinds(record_property):
     others = itertools.cycle(name for name in METHODS if name not in OWN)
     tally = Tally()
     # Ours take every graph; the others take turns, one for each graph.
-    check_all(range(6 * len(KINDS)), lambda _: [METHODS[n] for n in (*OWN, next(others))], tally)
+    check_all(range(3 * len(KINDS)), lambda _: [METHODS[n] for n in (*OWN, next(others))], tally)
     concluded(tally, record_property)
 
 

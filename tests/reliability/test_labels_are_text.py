@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import struct
@@ -62,7 +63,6 @@ def typed(tmp_path, monkeypatch, capsys):
     graph = hostile_graph()
     document = {"labels": list(graph.labels), "matrix": graph.matrix.tolist()}
     (tmp_path / "graph.json").write_text(json.dumps(document))
-    (tmp_path / "alone.json").write_text(json.dumps({"coalitions": [[x] for x in HOSTILE]}))
 
     def type_(*arguments):
         monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
@@ -108,11 +108,15 @@ def test_a_verified_statement_shows_its_players_literally(typed):
         assert visible(label) in out
 
 
-def test_a_deviation_shows_its_players_literally(typed):
-    code, out, err = typed("stability", "graph.json", "alone.json", "--notion", "nash")
-    assert code == 0, err
-    assert not ACTING.search(out + err)
-    assert HOSTILE[0] in out
+def test_a_deviation_shows_its_players_literally(typed, tmp_path):
+    for pair in itertools.pairwise(HOSTILE):
+        graph = {"labels": pair, "matrix": [[0, 1], [1, 0]]}
+        (tmp_path / "two.json").write_text(json.dumps(graph))
+        (tmp_path / "apart.json").write_text(json.dumps({"coalitions": [[x] for x in pair]}))
+        code, out, err = typed("stability", "two.json", "apart.json", "--notion", "nash")
+        assert code == 0, err
+        assert not ACTING.search(out + err)
+        assert visible(pair[0]) in out
 
 
 def test_json_says_the_same_without_a_character_that_acts(typed, tmp_path):

@@ -73,7 +73,7 @@ def test_tampered_proofs_of_small_graphs(record_property):
 
 
 def test_tampered_proofs_with_trees(record_property):
-    refused = attacked(branching(range(2)), 5, record_property)
+    refused = attacked(branching(range(2)), 2, record_property)
     assert refused["tree_changed"]
 
 

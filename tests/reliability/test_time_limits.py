@@ -206,7 +206,7 @@ def test_a_back_end_in_its_own_process_imports_nothing_from_the_working_folder(t
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     script = (
         "import sys; sys.path[:0] = sys.argv[1:]; import tests.reliability.test_time_limits as t;"
-        "print(t.solve(t.dense(60), 'highs', time_limit=4).stats)"
+        "print(t.solve(t.dense(30), 'highs', time_limit=4).stats)"
     )
     root = str(Path(__file__).parents[2])
     result = subprocess.run(

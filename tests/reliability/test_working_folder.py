@@ -9,7 +9,8 @@ import pytest
 
 from coalitions.errors import InvalidInputError
 from coalitions.plugins import import_plugins
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
+from tests.cli.typed import in_a_process as coalitions
 
 NAMED = {"scipy", "numpy", "torch", "statistics", "json", "numba", "matplotlib", "plotly", "struct"}
 OWN = {"coalitions", "solvers", "learners", "cli", "my_plugin"}

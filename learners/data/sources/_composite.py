@@ -18,10 +18,12 @@ class CompositeSet(DataSet):
 
     def load(self, folder: Path | None) -> dict[str, ImageSet]:
         """Return one image set per part."""
-        return {
-            part: replace(DATASETS[part]().load(folder)[""], shape=self.shape)
-            for part in self.parts
-        }
+        domains = {}
+        for part in self.parts:
+            pictures = DATASETS[part]().load(folder)[""]
+            assert isinstance(pictures, ImageSet)  # a composite is made of pictures
+            domains[part] = replace(pictures, shape=self.shape)
+        return domains
 
     def origin(self, folder: Path | None) -> tuple[bool, str]:
         """Tell which parts are missing."""

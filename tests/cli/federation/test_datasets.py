@@ -1,16 +1,14 @@
-"""`coalitions datasets` as a user types it: in a process of its own."""
+"""`coalitions datasets` as a user types it."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = Path(sys.executable).with_name("coalitions")
+from tests.cli.typed import in_a_process, typed
+
 PLUGIN = '''
 import numpy as np
 from learners import DATASETS, DataSet, Images, ImageSet
@@ -27,15 +25,9 @@ class Squares(DataSet):
 '''
 
 
-def datasets(*arguments, **options):
+def datasets(*arguments, run=typed, **options):
     environment = {k: v for k, v in os.environ.items() if k != "COALITIONS_DATA"}
-    return subprocess.run(
-        [COMMAND, "datasets", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"},
-        **options,
-    )
+    return run("datasets", *arguments, env=environment | {"COLUMNS": "200"}, **options)
 
 
 def test_all_are_listed_with_what_is_here(tmp_path):
@@ -53,7 +45,7 @@ def test_all_are_listed_with_what_is_here(tmp_path):
     }
     assert document["cifar10"]["here"] is False
     assert "download" in document["cifar10"]["origin"]
-    assert document["mt-sv-mm"]["train_size"] == 200
+    assert document["mt-sv-mm"]["train_size"] == 250
 
 
 def test_people_get_a_table():
@@ -80,10 +72,11 @@ def test_one_is_dealt_out_and_drawn(tmp_path):
 
 def test_a_users_own_data_set_comes_by_plugin(tmp_path):
     (tmp_path / "my_data.py").write_text(PLUGIN)
-    result = datasets("--plugin", "my_data", "--json", cwd=tmp_path)
+    mine = ("--plugin", "my_data", "--json")
+    result = datasets(*mine, cwd=tmp_path, run=in_a_process)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["squares"]["description"] == "Grey squares of mine"
-    result = datasets("squares", "--clients", 4, "--plugin", "my_data", "--json", cwd=tmp_path)
+    result = datasets("squares", "--clients", 4, *mine, cwd=tmp_path, run=in_a_process)
     assert result.returncode == 0, result.stderr
     assert [client["test"] for client in json.loads(result.stdout)["clients"]] == [10] * 4
 

@@ -32,7 +32,15 @@ TINY = {
 }
 
 PRIVATE = {"clip": 0.1, "noise": 1.0}
+TABLE = {"dataset": "table.csv", "target": "y", "client_column": "who"}
 PICTURES = {"dataset": "mnist", "data_dir": "here", "model": "lenet-64"}
+
+SCHEMA = {
+    "target": "y",
+    "task": "classification",
+    "classes": ["0", "1"],
+    "columns": [{"name": "a", "kind": "number"}],
+}
 
 SETTINGS = {
     "algorithm": ("local", {}),
@@ -41,14 +49,24 @@ SETTINGS = {
     "rounds": (3, {}),
     "participation": (0.5, {}),
     "dataset": ("digits-domains", {}),
+    "target": ("z", TABLE),
+    "client_column": ("where", TABLE),
+    "schema": ("schema.json", TABLE),
+    "share_statistics": (True, TABLE),
+    "data_sha256": None,  # see tests/cli/federation/test_own_data.py
     "data_dir": ("there", PICTURES),
     "clients": (5, {}),
     "partition": ("iid", {}),
     "train_size": (30, {}),
+    "train_sizes": ((20, 30, 20, 25), {}),
     "test_size": (9, {}),
     "validation_share": (0.5, {}),
+    "evaluate_on": ("validation", {}),
+    "task": ("regression", {}),
+    "metric": (("log-loss",), {}),
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
+    "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
@@ -69,11 +87,16 @@ SETTINGS = {
 }
 """Each setting, the value it is changed to, and what else both runs have."""
 
-FOLLOW = {"algorithm": {"options"}, "dataset": {"partition", "model"}}
+FOLLOW = {
+    "algorithm": {"options"},
+    "dataset": {"partition", "model"},
+    "schema": {"model"},
+}
 """Settings that are decided by another one if they are left open."""
 
 OPTIONS = {
     ("apfl", "alpha"): 0.9,
+    ("cffl", "gain"): "log-loss",
     ("cffl", "solver"): "greedy",
     ("cffl", "time_limit"): 1e-9,
     ("cffl", "overlap"): 2,
@@ -114,12 +137,16 @@ OPTIONS = {
     ("pfedsv", "alpha"): 0.1,
     ("pfedsv", "method"): "permutation",
     ("pfedsv", "permutations"): 1,
+    ("pfedsv", "utility"): "log-loss",
 }
 """Options that are numbers or names, and the value they are changed to; others try all choices."""
 
 WITH = {
     ("cffl", "time_limit"): ({"clients": 8}, {"synergy": "cos", "solver": "highs"}),
     ("cffl", "overlap"): ({"clients": 6, "rounds": 2, "partition": "ring:2"}, {"synergy": "cos"}),
+    ("cffl", "cos_mode"): (PICTURES | {"model": "cffl-cnn-dropout"}, {"synergy": "cos"}),
+    ("cffl", "ties"): ({"clients": 6, "seed": 3}, {}),
+    ("fedacs", "among"): ({"participation": 0.5, "rounds": 3}, {}),
     ("domain", "separate_poisoned"): ({"poison": ("noise:1",), "partition": "iid"}, {}),
     ("fedfomo", "epsilon"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 0.0}),
     ("fedfomo", "epsilon_decay"): ({"rounds": 4, "partition": "iid"}, {"k": 1, "epsilon": 1.0}),
@@ -128,6 +155,11 @@ WITH = {
     ("pfedhn", "embedding"): ({}, {"width": 5}),
     ("pfedhn", "hidden_layers"): ({}, {"width": 5}),
     ("pfedsv", "order"): ({"rounds": 4, "partition": "iid"}, {"k": 1}),
+    ("pfedsv", "order", "scan"): (
+        {"clients": 8, "participation": 0.5, "rounds": 2, "partition": "iid"},
+        {"k": 1},
+    ),
+    ("pfedsv", "noise_own"): (PRIVATE, {}),
     ("pfedsv", "explore"): ({"rounds": 3}, {}),
     ("pfedsv", "dynamic"): ({"rounds": 3}, {}),
     ("pfedsv", "permutations"): ({}, {"method": "permutation"}),
@@ -150,7 +182,7 @@ def of_result(key):
 
 def scores(folder):
     return [
-        {key: value for key, value in line.items() if "test_" in key}
+        {key: value for key, value in line.items() if "test_" in key or key == "metrics"}
         for line in lines(folder, "metrics.jsonl")
     ]
 
@@ -186,6 +218,14 @@ def files(tmp_path_factory):
             images[f"x_{part}"] = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
             images[f"y_{part}"] = rng.integers(0, 10, n)
         np.savez(folders[name] / "mnist.npz", **images)
+    rng = np.random.default_rng(0)
+    rows = ["who,where,a,b,y,z"]
+    for k in range(160):
+        a, b = rng.normal(k % 4, size=2)
+        rows.append(f"h{k % 4},s{k % 5 % 4},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
+    for name, text in (("table.csv", "\n".join(rows)), ("schema.json", json.dumps(SCHEMA))):
+        folders[name] = tmp_path_factory.getbasetemp() / name
+        folders[name].write_text(text)
     return folders
 
 
@@ -203,8 +243,12 @@ def tried(tmp_path_factory, files):
             def after(round):
                 seen.append(sorted(file.name for file in folder.glob("checkpoints/*.json")))
 
-            if "data_dir" in settings:
-                settings = settings | {"data_dir": str(files[settings["data_dir"]])}
+            named = {
+                key: str(files[settings[key]])
+                for key in ("data_dir", "dataset", "schema")
+                if settings.get(key) in files
+            }
+            settings = settings | named
             run(settings, folder, on_round=after)
             (folder / "checkpoints.seen").write_text(repr(seen))
             folders[key] = folder
@@ -239,7 +283,10 @@ def test_everything_in_the_table_is_tried():
 def test_a_setting_changes_what_it_says(name, tried):
     (row,) = (each for each in options_of(RunConfig) if each.name == name)
     value, context = SETTINGS[name]
-    before, after = tried(TINY | context), tried(TINY | context | {name: value})
+    shared = TINY | context
+    if name == "train_sizes":
+        del shared["train_size"]  # which it stands for
+    before, after = tried(shared), tried(shared | {name: value})
     assert name in differing(config(before), config(after))
     assert differing(config(before), config(after)) <= {name} | FOLLOW.get(name, set())
     assert row.help
@@ -258,7 +305,8 @@ def rows_of_algorithms():
 
 @pytest.mark.parametrize(("algorithm", "row", "value"), list(rows_of_algorithms()))
 def test_an_option_changes_what_it_says(algorithm, row, value, tried):
-    context, options = WITH.get((algorithm, row.name), ({}, {}))
+    shared = WITH.get((algorithm, row.name), ({}, {}))
+    context, options = WITH.get((algorithm, row.name, value), shared)
     needed = {key: wanted[0] for key, wanted in row.document()["needs"].items()}
     options = {key: each for key, each in needed.items() if each is not None} | options
     settings = TINY | context | {"algorithm": algorithm}
@@ -295,11 +343,20 @@ def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
     value, context = SETTINGS[name] or ("cpu" if name == "device" else "json", {})
     if name == "plugins":
         value = ("json",)  # any module that can be imported
-    if name == "data_dir":
-        value = str(Path.cwd() / "there")
+    if name in ("data_dir", "schema"):
+        value = str(Path.cwd() / value)
     settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
+    if name == "train_sizes":
+        settings["clients"] = len(value)
+    if settings.get("dataset") == "table.csv":
+        settings["dataset"] = str(Path.cwd() / "table.csv")
     flags = []
     for key, each in settings.items():
+        if key == "train_sizes":
+            each = ",".join(map(str, each))
+        if each is True:
+            flags.append(f"--{key.replace('_', '-')}")
+            continue
         for one in each if isinstance(each, tuple) else (each,):
             flags += ["--plugin" if key == "plugins" else f"--{key.replace('_', '-')}", one]
     assert "enough" in typed("run", "--dry-run", *flags).stderr

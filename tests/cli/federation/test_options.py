@@ -13,9 +13,11 @@ import pytest
 
 from cli.terminal.completion import _PLACES, complete_option, registered
 from learners.settings.config import RunConfig
+from learners.settings.declared import declared_methods
 from learners.settings.options import options_of
-from tests.cli.federation.test_run import COMMAND, coalitions, typed  # noqa: F401 (a fixture)
+from tests.cli.federation.test_run import coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import COMMAND, in_a_process
 
 PAGE = Path(__file__).parents[3] / "docs" / "options.md"
 
@@ -28,7 +30,51 @@ def test_the_page_is_the_one_that_is_generated(typed):  # noqa: F811
     )
 
 
-def test_the_settings_of_a_run_need_no_torch(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("algorithms", ""),
+        ("algorithms --json", ""),
+        ("datasets", ""),
+        ("options", ""),
+        ("options pfedsv", ""),
+        ("options all --markdown", ""),
+        ("options pfedsw", "no algorithm named 'pfedsw'; did you mean 'pfedsv'? there are: apfl,"),
+        ("datasets digit", "no data set named 'digit'; did you mean 'digits'? there are: "),
+        ("run --algorithm fedprocks", "no algorithm named 'fedprocks'; did you mean 'fedprox'?"),
+        ("run --dataset digit", "no data set named 'digit'; did you mean 'digits'?"),
+        ("run --model nn", "no model named 'nn'; "),
+        ("compare --algorithms local,fedavgg", "no algorithm named 'fedavgg'; did you mean"),
+    ],
+)
+def test_lists_and_misspelt_names_do_not_wait_for_torch(line, said, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Heavy:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('torch', 'scipy', 'numba', 'sklearn'):\n"
+        "            sys.exit(f'{name} was imported')\n"
+        "sys.meta_path.insert(0, Heavy())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = in_a_process(*line.split(), env=environment, cwd=tmp_path)
+    assert result.returncode == (2 if said else 0), result.stderr
+    assert bool(result.stdout) is not bool(said)
+    assert said in result.stderr
+    assert "was imported" not in result.stderr
+
+
+def test_methods_are_declared_as_they_are_registered():
+    from learners.algorithm import ALGORITHMS
+
+    declared = declared_methods()
+    assert list(declared) == registered("algorithms")
+    for name, method in declared.items():
+        assert method.__doc__ == ALGORITHMS[name].__doc__
+        assert options_of(method) == options_of(ALGORITHMS[name])
+
+
+def test_the_settings_of_a_run(tmp_path):
     result = coalitions("options", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
     jsonschema.validate(document, {"$ref": "#/$defs/options", "$defs": SCHEMAS["$defs"]})
@@ -73,7 +119,7 @@ def test_every_setting_has_a_flag_and_its_range_in_the_help():
         (("--algorithm", "apfl", "--set", "alpha=2"), "alpha of apfl must be from 0 to 1, not 2.0"),
         (
             ("--algorithm", "pfedsv", "--set", "explor=1"),
-            "did you mean 'explore'? there are: k, dynamic, order, explore",
+            "did you mean 'explore'? there are: k, dynamic, order, keep, explore",
         ),
         (("--algorithm", "cffl", "--set", "solver=cbd"), "did you mean 'cbc'?"),
         (
@@ -98,7 +144,13 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
-    from coalitions.sampling.estimator import ESTIMATORS, PAIR_ESTIMATORS, SEMIVALUE_ESTIMATORS
+    from coalitions.joint.index import INDICES
+    from coalitions.sampling.estimator import (
+        ESTIMATORS,
+        INTERACTION_ESTIMATORS,
+        PAIR_ESTIMATORS,
+        SEMIVALUE_ESTIMATORS,
+    )
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
     from learners.models import MODELS
@@ -114,6 +166,8 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         "estimators": ESTIMATORS,
         "semivalues": SEMIVALUE_ESTIMATORS,
         "pairs": PAIR_ESTIMATORS,
+        "interactions": INTERACTION_ESTIMATORS,
+        "indices": INDICES,
     }
     theirs = [
         name
@@ -136,7 +190,7 @@ def test_options_to_complete_are_those_there_are(algorithm):
     ("line", "found"),
     [
         ("coalitions run --algorithm fedpr", ["fedprox", "fedproto"]),
-        ("coalitions run --dataset digits-", ["digits-domains"]),
+        ("coalitions run --dataset digits-", ["digits-domains", "digits-tabular"]),
         ("coalitions run --model lenet-5", ["lenet-5"]),
         ("coalitions solve --solver cp", ["cp-sat"]),
         ("coalitions shapley --method svar", ["svarm"]),

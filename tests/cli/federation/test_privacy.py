@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.app import app, main
 from learners.privacy.accountant import Usage, epsilon
-from tests.cli.games.test_solve import COMMAND
-from tests.cli.said import but_for_compiling
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import typed as coalitions
 
 SHORT = ("--clients", 3, "--rounds", 2, "--local-epochs", 1, "--train-size", 30, "--workers", 1)
 
 
 @pytest.fixture
-def typed(tmp_path, monkeypatch, capsys):
-    """Type a command in an empty folder; in this process, which saves seconds."""
+def typed(tmp_path, monkeypatch):
+    """Type commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def type_(*arguments):
-        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
-        monkeypatch.setattr(app, "registered_commands", [])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return SimpleNamespace(
-            returncode=end.value.code, stdout=printed.out, stderr=but_for_compiling(printed.err)
-        )
-
-    return type_
+    return coalitions
 
 
 def lines_of(folder):
@@ -45,10 +29,8 @@ def lines_of(folder):
 
 def test_epsilon_is_in_every_round_the_result_and_what_is_printed(tmp_path):
     out = tmp_path / "run"
-    arguments = [COMMAND, "run", *SHORT, "--noise", 2, "--clip", 0.5, "--delta", 1e-4, "--json"]
-    done = subprocess.run(
-        [*map(str, arguments), "--out", str(out)], capture_output=True, text=True, check=False
-    )
+    private = ("--noise", 2, "--clip", 0.5, "--delta", 1e-4)
+    done = coalitions("run", *SHORT, *private, "--json", "--out", out)
     assert done.returncode == 0, done.stderr
     expected = [epsilon(2.0, Usage(1.0, uploads), 1e-4) for uploads in (1, 2)]
     assert [line["epsilon"] for line in lines_of(out)] == pytest.approx(expected)

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import jsonschema
 import pytest
 
-from cli.app import main
-from tests.cli.said import but_for_compiling
 from tests.cli.test_json import SCHEMAS
+from tests.cli.typed import typed as coalitions
 
-COMMAND = Path(sys.executable).with_name("coalitions")
 SHORT = ("--rounds", 2, "--clients", 3, "--train-size", 30, "--workers", 1)
 
 
-def coalitions(*arguments, **options):
-    result = subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, **options
-    )
-    result.stderr = but_for_compiling(result.stderr)
-    return result
-
-
 @pytest.fixture
-def typed(tmp_path, monkeypatch, capsys):
-    """The same command in this process, which has torch already."""
+def typed(tmp_path, monkeypatch):
+    """Type commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return subprocess.CompletedProcess(
-            arguments, end.value.code, printed.out, but_for_compiling(printed.err)
-        )
-
-    return run
+    return coalitions
 
 
 def test_run_resume_and_repeat(tmp_path):

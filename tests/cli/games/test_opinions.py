@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from tests.cli.games.test_solve import EXAMPLE, coalitions
+from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.test_json import document
+from tests.cli.typed import typed as coalitions
 
 TEAM = """\
 ,ann,bob,cleo

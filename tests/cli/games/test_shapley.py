@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 
 import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
+from tests.cli.typed import typed
 
 
-def run(*arguments, text=None):
-    return subprocess.run(
-        [sys.executable, "-c", "from cli.app import main; main()", "shapley", *map(str, arguments)],
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={"PYTHONUTF8": "1", "PATH": "/usr/bin:/bin", "COLUMNS": "120"},
-    )
+def run(*arguments, text=""):
+    environment = {**os.environ, "COLUMNS": "120"}
+    return typed("shapley", *arguments, stdin=text, env=environment)
 
 
 @pytest.fixture

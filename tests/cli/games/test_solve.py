@@ -1,27 +1,17 @@
-"""`coalitions solve` as a user types it: in a process of its own."""
+"""`coalitions solve` as a user types it."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.said import but_for_compiling
+from tests.cli.typed import in_a_process
+from tests.cli.typed import typed as coalitions
 
-COMMAND = Path(sys.executable).with_name("coalitions")
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
-
-
-def coalitions(*arguments, stdin=None, **options):
-    result = subprocess.run(
-        [COMMAND, *map(str, arguments)], input=stdin, capture_output=True, text=True, **options
-    )
-    result.stderr = but_for_compiling(result.stderr)
-    return result
 
 
 @pytest.mark.parametrize("solver", ["auto", "cbc", "cp-sat", "highs"])
@@ -141,9 +131,7 @@ def test_sizes_from_the_prompt():
 def test_a_locale_without_utf8_gets_no_traceback(tmp_path):
     path = tmp_path / "skew.csv"
     path.write_text(",ä,b\nä,0,1\nb,2,0\n", encoding="utf-8")
-    import os
-
-    result = coalitions("solve", path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    result = in_a_process("solve", path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
 
@@ -157,8 +145,8 @@ def test_solvers_are_listed():
 
 
 def test_version_and_help():
-    assert coalitions("--version").stdout.startswith("coalitions ")
-    assert "solve" in coalitions("--help").stdout
+    assert in_a_process("--version").stdout.startswith("coalitions ")
+    assert "solve" in in_a_process("--help").stdout
     assert "Example" in coalitions("solve", "--help").stdout
 
 

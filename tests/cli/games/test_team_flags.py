@@ -9,7 +9,7 @@ import pytest
 from cli.games._team_flags import team_demands
 from cli.games.verify import verify_command
 from coalitions import InvalidInputError
-from tests.cli.games.test_solve import coalitions
+from tests.cli.typed import typed as coalitions
 
 NAMES = ("ann", "bob", "cleo", "dan")
 NOTHING = {

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from cli.app import app, main
-from tests.cli.said import but_for_compiling
+from tests.cli.typed import typed
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
 
 
 @pytest.fixture
-def coalitions(monkeypatch, capsys):
+def coalitions():
     """Run a command in this process, which saves two seconds a time."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["coalitions", *map(str, arguments)])
-        monkeypatch.setattr(app, "registered_commands", [])  # main adds them each time
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        return SimpleNamespace(
-            returncode=end.value.code, stdout=printed.out, stderr=but_for_compiling(printed.err)
-        )
-
-    return run
+    return typed
 
 
 @pytest.fixture
@@ -84,6 +70,37 @@ def test_values_that_need_a_second_file(document, files):
     found = document("value", majority, "--concept", "payoffs", "--structure", union)
     assert found["values"] == pytest.approx({"x": 0.5, "y": 0.5, "z": 0})
     assert found["coalitions"] == [["x", "y"], ["z"]]
+
+
+def test_interactions_of_any_order_and_index(document, files):
+    asked = ("value", files / "majority.json", "--concept", "interactions")
+    found = document(*asked, "--index", "STII", "--order", "2")
+    assert (found["index"], found["order"], found["evaluations"]) == ("STII", 2, 8)
+    by_names = {tuple(each["players"]): each["value"] for each in found["interactions"]}
+    assert by_names["x",] == 0.0
+    assert by_names["x", "y"] == pytest.approx(1 / 3)  # 3 (x y) − 2 (x y z), shared by three pairs
+    assert document(*asked, "--order", "3")["interactions"][-1]["value"] == -2.0
+    assert document(*asked)["index"] == "k-SII"
+
+
+def test_interactions_are_printed_and_bad_ones_refused(coalitions, files):
+    asked = ("value", files / "majority.json", "--concept", "interactions")
+    printed = coalitions(*asked, "--index", "BII")
+    assert printed.returncode == 0
+    assert "BII" in printed.stdout
+    assert "x – y" in printed.stdout
+    for extra, sentence in (
+        (("--index", "SIII"), "did you mean 'SII'?"),
+        (("--order", "4"), "the order is 4; there are only 3 players"),
+        (("--order", "0"), "the order"),
+        (("--method", "chains"), "there is no method named 'chains' for interactions"),
+    ):
+        refused = coalitions(*asked, *extra)
+        assert refused.returncode == 2
+        assert sentence in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    refused = coalitions("value", files / "majority.json", "--order", "2")
+    assert "banzhaf does not take --order" in refused.stderr
 
 
 @pytest.mark.parametrize("index", ["shapley-interaction", "banzhaf-interaction"])

@@ -143,3 +143,17 @@ def test_no_worker_outlives_the_one_that_asked(blow):
     if blow == signal.SIGINT:
         assert errors.count("Traceback") == 1  # the user's own program, not one for each worker
         assert errors.strip().endswith("KeyboardInterrupt")
+
+
+def test_joblibs_executor_will_do():
+    loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
+    executor = loky.get_reusable_executor(2)
+    try:
+        with parallel(TABLE, executor, chunk_size=64) as game:
+            rows = all_coalitions(8)
+            np.testing.assert_array_equal(game(rows), TABLE(rows))
+        # It pickles by itself what pickle does not take.
+        with parallel(FunctionGame(lambda rows: rows.sum(axis=1), 4), executor) as game:
+            assert shapley(game, budget=16).values == pytest.approx(1.0)
+    finally:
+        executor.shutdown(kill_workers=True)

@@ -306,7 +306,7 @@ WORDS = st.text(
 ).map(str.strip)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     names=st.lists(WORDS.filter(bool), min_size=1, max_size=5, unique=True),
     separator=st.sampled_from(",;\t"),

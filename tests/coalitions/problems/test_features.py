@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from coalitions import (
+    Estimates,
+    FunctionGame,
     InvalidInputError,
     feature_game,
     feature_games,
+    interactions,
     shapley,
     to_shap,
     to_shapiq,
@@ -179,6 +182,29 @@ def test_shapiq_takes_the_result(rng, background):
     assert (theirs.index, theirs.max_order, theirs.estimated) == ("SV", 1, False)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("index", ["SII", "k-SII", "STII", "FSII", "FBII", "Moebius"])
+def test_shapiq_takes_interactions_of_any_order_and_draws_them(index, rng, background):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shapiq = pytest.importorskip("shapiq")
+    import matplotlib.pyplot as plt
+
+    game = feature_game(bent, rng.normal(size=4), background)
+    found = interactions(game, index, order=2)
+    theirs = to_shapiq(found, game)
+    assert (theirs.index, theirs.max_order, theirs.n_players) == (index, 2, 4)
+    for players, value in found.values_of_order(2).items():
+        assert theirs[players] == pytest.approx(value)
+    plt.switch_backend("Agg")
+    try:
+        shapiq.network_plot(interaction_values=theirs, show=False)
+    finally:
+        plt.close("all")
+    with pytest.raises(InvalidInputError, match="about 4 players"):
+        to_shapiq(found, FunctionGame(lambda rows: rows.sum(axis=1), 3))
+
+
 def test_shap_takes_the_result(rng, background):
     shap = pytest.importorskip("shap", reason="shap is not installed: pip install shap")
     games = feature_games(bent, rng.normal(size=(2, 4)), background, names="abcd")
@@ -186,6 +212,26 @@ def test_shap_takes_the_result(rng, background):
     explanation = to_shap(results, games)
     assert isinstance(explanation, shap.Explanation)
     assert explanation.shape == (2, 4)
+    np.testing.assert_array_equal(to_shap(Estimates(results), games).values, explanation.values)
+
+
+@pytest.mark.filterwarnings("ignore")  # shap's own
+def test_the_plots_of_shap_draw_it(rng, background, monkeypatch):
+    shap = pytest.importorskip("shap", reason="shap is not installed: pip install shap")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    import matplotlib.pyplot as plt
+
+    games = feature_games(bent, rng.normal(size=(8, 4)), background, names="abcd")
+    results = [shapley(game) for game in games]
+    plt.switch_backend("Agg")
+    try:
+        shap.plots.waterfall(to_shap(results[0], games[0]), show=False)
+        assert any("a" in label.get_text() for label in plt.gca().get_yticklabels())
+        plt.close("all")
+        shap.plots.beeswarm(to_shap(results, games), show=False)
+        assert plt.gca().collections
+    finally:
+        plt.close("all")
 
 
 def test_what_shap_is_given(rng, background, monkeypatch):

@@ -203,7 +203,9 @@ def test_bad_requests_get_a_sentence(rng):
     game = Asked(rng.random(1 << 5))
     with pytest.raises(UnknownNameError, match="banzhaf, shapley"):
         pairwise_interactions(game, "myerson")
-    with pytest.raises(UnknownNameError, match="there are: auto, chains, exact, stratified"):
+    with pytest.raises(
+        UnknownNameError, match="there are: auto, chains, exact, portfolio, stratified"
+    ):
         pairwise_interactions(game, "shapley", method="msr")
     with pytest.raises(BudgetError, match="chains needs at least 82 evaluations"):
         pairwise_interactions(game, "shapley", method="chains", budget=81)

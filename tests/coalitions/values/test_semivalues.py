@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from coalitions import (
     BudgetError,
+    FunctionGame,
     InvalidInputError,
     SynergyGraph,
     TableGame,
@@ -189,9 +190,11 @@ def test_same_seed_same_numbers(sample, kind, smooth_table):
 def test_auto_is_exact_when_it_can_be(rng):
     small = Asked(rng.random(1 << 5))
     assert banzhaf(small).method == "exact"
-    assert banzhaf(small, budget=31).method == "regression"
-    assert banzhaf(small, budget=23).method == "msr"
-    assert beta_shapley(small, 2, 1, budget=31).method == "star"
+    assert banzhaf(small, budget=31).method == "portfolio"
+    assert beta_shapley(small, 2, 1, budget=31).method == "portfolio"
+    additive = FunctionGame(lambda rows: rows.sum(axis=1), 1001)
+    assert banzhaf(additive, budget=2100).method == "regression"
+    assert beta_shapley(additive, 2, 1, budget=5000).method == "star"
     large = SynergyGraph(np.zeros((40, 40))).game()
     assert banzhaf(large).method == "exact"
 
@@ -208,7 +211,9 @@ def test_bad_requests_get_a_sentence(rng):
         semivalue(game, [0.5] * 5)
     with pytest.raises(InvalidInputError, match="alpha is 0; it must be a number"):
         beta_shapley(game, 0, 1)
-    with pytest.raises(UnknownNameError, match="there are: auto, exact, msr, regression, star"):
+    with pytest.raises(
+        UnknownNameError, match="there are: auto, exact, msr, portfolio, regression, star"
+    ):
         banzhaf(game, method="guess")
     with pytest.raises(BudgetError, match="exact needs at least 32 evaluations"):
         banzhaf(game, method="exact", budget=31)
@@ -216,3 +221,26 @@ def test_bad_requests_get_a_sentence(rng):
         banzhaf(game, method="msr", budget=3)
     with pytest.raises(BudgetError, match="star needs"):
         banzhaf(game, method="star", budget=8)
+
+
+@pytest.mark.parametrize("kind", ["banzhaf", "beta", "sizes"])
+def test_a_portfolio_needs_fewer_evaluations_than_stars(kind, rng):
+    n = 11
+    members = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
+    table = np.tanh(members @ rng.normal(size=n))
+    sizes = np.arange(1.0, n + 1) / np.arange(1.0, n + 1).sum()
+    asked = {
+        "banzhaf": lambda game, **options: banzhaf(game, **options),
+        "beta": lambda game, **options: beta_shapley(game, 4, 1, **options),
+        "sizes": lambda game, **options: semivalue(game, sizes, **options),
+    }[kind]
+    truth = asked(TableGame(table)).values
+    errors = {}
+    for method in ("portfolio", "star"):
+        found = [asked(Asked(table), method=method, budget=300, seed=seed) for seed in range(2)]
+        assert all(one.evaluations <= 300 for one in found)
+        errors[method] = np.mean([(one.values - truth) ** 2 for one in found])
+        if method == "portfolio":
+            low, high = found[0].interval(0.99)
+            assert ((low <= truth) & (truth <= high)).mean() > 0.8
+    assert errors["portfolio"] < 0.2 * errors["star"]

@@ -7,7 +7,17 @@ import warnings
 import numpy as np
 import pytest
 
-from coalitions import AirportGame, Game, SynergyGraph, TableGame, VotingGame, cached, shapley
+from coalitions import (
+    INDICES,
+    AirportGame,
+    Game,
+    SynergyGraph,
+    TableGame,
+    VotingGame,
+    cached,
+    interactions,
+    shapley,
+)
 from coalitions.enumeration import all_coalitions
 
 with warnings.catch_warnings():
@@ -64,3 +74,13 @@ def test_their_approximators_take_our_games(approximator, name):
     spread = np.ptp(GAMES[name](all_coalitions(6)))
     np.testing.assert_allclose(values, truth, atol=0.12 * spread)
     assert game.evaluations <= 64
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("index", sorted(INDICES))
+def test_their_interaction_indices_are_ours(index, order):
+    game = GAMES["table"]
+    theirs = shapiq.ExactComputer(game, n_players=6)(index, order)
+    ours = interactions(game, index, order)
+    # Faithful indices are theirs by a least-squares fit with large weights for equalities.
+    np.testing.assert_allclose(ours.values, [theirs[coalition] for coalition in ours], atol=1e-5)

@@ -328,3 +328,33 @@ def test_overlap_that_cannot_be_is_refused_before_training():
         run(settings)
     with pytest.raises(InvalidInputError, match="solver"):
         build_algorithm("cffl", {"overlap": 2, "solver": "cbc"})
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs", "cbc", "cp-sat"])
+def test_ties_are_settled_by_the_finest_structure_wherever_the_search_starts(solver, monkeypatch):
+    tied = np.array([[0, 1, 0.5, -0.5], [1, 0, -0.5, 0.5], [0.5, -0.5, 0, 1], [-0.5, 0.5, 1, 0]])
+    monkeypatch.setattr(cffl.CFFL, "synergies", lambda *_: tied)
+    for labels in ([0, 0, 0, 0], [0, 1, 2, 3]):
+        federation = tiny.federation("cffl", clients=4, rounds=1, options={"solver": solver})
+        start = {"labels": labels, "models": federation.initial_model.repeat(4, 1)}
+        (done,) = federation.rounds(start)
+        assert done.state["labels"] == [0, 0, 1, 1]
+
+
+def test_what_was_trained_is_tested_beside_the_coalitions_model():
+    (done,) = tiny.federation("cffl", clients=3, rounds=1).rounds()
+    assert done.metrics["model"] == "coalition"
+    assert any("trained" in key for key in done.metrics)
+
+
+def test_gradients_as_in_training_feel_the_dropout():
+    found = {}
+    for mode in ("evaluation", "training"):
+        network = nn.Sequential(nn.Flatten(), nn.Linear(2, 4), nn.Dropout(), nn.Linear(4, 2))
+        federation = tiny.federation(
+            "cffl", clients=3, rounds=1, module=network,
+            options={"synergy": "cos", "cos_mode": mode},
+        )  # fmt: skip
+        (done,) = federation.rounds()
+        found[mode] = done.records["relevance"]
+    assert not np.allclose(found["evaluation"], found["training"])

@@ -155,3 +155,36 @@ def test_one_client_trains_alone(p):
 def test_options_out_of_range_are_refused(options):
     with pytest.raises(InvalidInputError, match="fedacs must be"):
         build_algorithm("fedacs", options)
+
+
+def test_updates_from_the_common_start_tell_more_apart_than_whole_models(monkeypatch):
+    spread = {}
+    for similarity in ("weights", "updates"):
+        federation = tiny.federation(
+            "fedacs", clients=4, rounds=2, options={"similarity": similarity}
+        )
+        heard = tiny.Listener(federation, monkeypatch)
+        done = list(federation.rounds())
+        rows = [heard.of("train")[0][1][i]["model"] for i in range(4)]
+        if similarity == "updates":
+            rows = [row - federation.initial_model for row in rows]
+        np.testing.assert_allclose(
+            done[1].records["relevance"], literal_similarity(rows), atol=1e-5
+        )
+        spread[similarity] = np.ptp(done[1].records["relevance"])
+    assert spread["updates"] > spread["weights"]
+
+
+def test_stored_models_of_absent_clients_can_be_mixed_in(monkeypatch):
+    shared = {"clients": 6, "rounds": 3, "participation": 0.5}
+    federation = tiny.federation("fedacs", **shared, options={"among": "all", "delta": -math.inf})
+    heard = tiny.Listener(federation, monkeypatch)
+    stored = torch.stack([federation.initial_model] * 6)
+    for _ in federation.rounds():
+        messages, replies = heard.of("train")[-1]
+        weights = np.maximum(literal_similarity(stored), 0)
+        for c, message in messages.items():
+            mixed = torch.from_numpy(weights[c] / weights[c].sum()).float() @ stored
+            torch.testing.assert_close(message["model"], mixed, atol=1e-5, rtol=1e-5)
+        for c, reply in replies.items():
+            stored[c] = reply["model"]

@@ -110,7 +110,7 @@ def test_a_model_that_did_harm_ranks_below_one_that_was_never_tried():
     site = federation._engine._site
     for c in (1, 3):
         for split in (site.data[c].train, site.data[c].validation):
-            split.labels.copy_((split.labels + 1) % 3)
+            split.targets.copy_((split.targets + 1) % 3)
     affinity = list(federation.rounds())[-1].state["affinity"]
     assert affinity[0, 1] < 0 < affinity[0, 2]
     untried = affinity[0].copy()
@@ -122,7 +122,7 @@ def test_a_model_that_did_harm_ranks_below_one_that_was_never_tried():
 def test_validation_data_is_needed():
     one = literal.client("fedfomo")
     train_aside.run(one, {})
-    empty = one.data.train.with_labels(one.data.train.labels[:0])
+    empty = one.data.train.with_targets(one.data.train.targets[:0])
     one.site.data = (type(one.data)(one.data.train, empty, one.data.test, "", False),)
     with pytest.raises(InvalidInputError, match="validation_share"):
         weigh.run(one, {"models": literal.other_model()[None]})

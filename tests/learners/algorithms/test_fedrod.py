@@ -16,7 +16,7 @@ def test_one_step_of_both_heads(gamma):
     one.memory["personal_head"] = psi
     reply = train_two_heads.run(one, {"model": w})
     images, labels = literal.batch(one)
-    counts = torch.bincount(one.data.train.labels, minlength=3).double()
+    counts = torch.bincount(one.data.train.targets, minlength=3).double()
 
     def balanced(module):
         weighed = counts**gamma * module(images).double().exp()
@@ -56,7 +56,7 @@ def test_with_gamma_0_the_generic_model_is_federated_averaging_bit_for_bit():
 
 def test_balancing_changes_the_generic_model_where_classes_are_unequal():
     one = literal.client("fedrod")
-    assert len(set(torch.bincount(one.data.train.labels).tolist())) > 1
+    assert len(set(torch.bincount(one.data.train.targets).tolist())) > 1
     sent = {"model": literal.other_model()}
     plain = train_two_heads.run(literal.client("fedrod", gamma=0.0), sent)["model"]
     assert float((train_two_heads.run(one, sent)["model"] - plain).norm()) > 1e-3
@@ -64,7 +64,7 @@ def test_balancing_changes_the_generic_model_where_classes_are_unequal():
 
 def test_a_class_the_client_has_not_is_out_of_its_softmax():
     one = literal.client("fedrod")
-    labels = one.data.train.labels
+    labels = one.data.train.targets
     labels[labels == 2] = 1
     w = literal.other_model()
     trained = train_two_heads.run(one, {"model": w})["model"]
@@ -86,7 +86,7 @@ def hypernetwork(one, seed=3):
     first, second = torch.randn(4, 3, generator=stream), torch.randn(57, 4, generator=stream)
     biases = torch.randn(4, generator=stream), 0.1 * torch.randn(57, generator=stream)
     flat = torch.cat([first.reshape(-1), biases[0], second.reshape(-1), biases[1]])
-    shares = torch.bincount(one.data.train.labels, minlength=3) / len(one.data.train)
+    shares = torch.bincount(one.data.train.targets, minlength=3) / len(one.data.train)
 
     def write(nu):
         a, b, c, d = nu.split([12, 4, 228, 57])

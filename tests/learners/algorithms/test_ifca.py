@@ -3,7 +3,7 @@ import torch
 
 from learners.algorithms.ifca import _closest, choose_cluster
 from learners.client.training import fit, score_model
-from tests.learners import literal
+from tests.learners import literal, tiny
 
 
 def test_a_client_chooses_the_model_of_the_lowest_training_loss():
@@ -84,3 +84,8 @@ def test_a_model_whose_loss_is_no_number_is_not_chosen():
     for broken in (torch.full_like(sound, 3e38), torch.full_like(sound, torch.nan)):
         for place, models in ((1, [broken, sound]), (0, [sound, broken])):
             assert _closest(client, torch.stack(models))[0] == place
+
+
+def test_none_named_is_a_model_for_every_client():
+    (done,) = tiny.federation("ifca", clients=4, rounds=1, options={"k": 0}).rounds()
+    assert len(done.state["models"]) == 4

@@ -21,6 +21,8 @@ from learners.algorithms.pfedsv import (
     updated_relevance,
 )
 from learners.data.ground_truth import label_overlap
+from learners.rows.parameters import Layout
+from learners.settings.config import RunConfig
 from tests.learners import tiny
 
 
@@ -197,7 +199,7 @@ def test_pairwise_compares_each_model_alone_with_the_one_before_training():
     assert torch.equal(client.memory["before"], client.memory["model"])
 
 
-def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0):
+def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, keep="positive"):
     scores = np.asarray(scores, dtype=float)
     return chosen_downloads(
         scores,
@@ -207,6 +209,7 @@ def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0):
         order=order,
         dynamic=dynamic,
         explore=explore,
+        keep=keep,
         rng=rng,
     ).tolist()
 
@@ -376,8 +379,8 @@ def test_told_clients_download_those_with_whom_they_share_a_label(monkeypatch):
         splits = []
         for part in range(3):
             split = tiny.points(30, 10 * c + part)
-            mine = torch.isin(split.labels, torch.tensor(labels))
-            splits.append(tiny.Split(split.images[mine], split.labels[mine]))
+            mine = torch.isin(split.targets, torch.tensor(labels))
+            splits.append(tiny.Split(split.inputs[mine], split.targets[mine]))
         data.append(tiny.ClientData(*splits, domain="", poisoned=False))
     federation = tiny.federation("pfedsv", clients=4, data=data, rounds=2, options={"told": True})
     for done in federation.rounds():
@@ -446,3 +449,67 @@ def test_ground_truth_of_a_ring_is_its_neighbours():
     truth = label_overlap(counts)
     assert truth.sum(axis=1).tolist() == [2] * 10
     assert truth[0, [1, 9]].all()
+
+
+@pytest.mark.parametrize("kind", ["similarity", "cosine"])
+def test_similar_models_weigh_more_without_a_look_at_the_data(kind):
+    client, models = game(collaboration=kind)
+    reply = collaborate.run(client, {"models": models[1:]})
+    away = [float((models[0] - row).norm()) for row in models]
+    cosines = [float(models[0] @ row / (models[0].norm() * row.norm())) for row in models]
+    expected = {"similarity": [1 / d for d in [min(away[1:]), *away[1:]]], "cosine": cosines}[kind]
+    np.testing.assert_allclose(reply["values"], expected, rtol=1e-5)
+    weights = [max(value, 0.0) / sum(max(each, 0.0) for each in expected) for value in expected]
+    mean = sum(weight * row for weight, row in zip(weights, models, strict=True))
+    torch.testing.assert_close(client.memory["model"], mean)
+    assert reply["evaluations"] == 0
+
+
+def test_equation_6_as_printed_leaves_nearly_all_to_the_own_model():
+    weights = collaboration_weights(
+        np.array([0.1, 0.5]), np.array([0.0, 2.0]), floor=1e-6, self_distance="printed"
+    )
+    np.testing.assert_allclose(weights, [1e5 / (1e5 + 0.25), 0.25 / (1e5 + 0.25)])
+
+
+def test_mixed_takes_known_good_ones_first_and_always_somebody_new(rng):
+    scores, scored = [0.5, 0, 0, -0.3, 0.2, 0], [1, 0, 0, 1, 1, 0]
+    taken = chosen(scores, scored, 3, rng, order="mixed")
+    assert taken[:2] == [10, 14]
+    assert taken[2] in (11, 12, 15)
+    assert len(chosen(scores, scored, 1, rng, order="mixed")) == 3  # both good ones, one new
+    assert chosen([0.5, -0.1, 0.2], [1, 1, 1], 5, rng, order="mixed") == [10, 12]
+    assert chosen([0.5, -0.1, 0.2], [1, 1, 1], 1, rng, order="mixed", dynamic=False) == [10]
+
+
+def test_an_earned_zero_stays_if_non_negative_scores_do(rng):
+    assert chosen([0.5, -0.1, 0.0], [1, 1, 1], 5, rng, keep="non-negative") == [10, 12]
+    assert chosen([0.5, -0.1, 0.0], [1, 1, 1], 5, rng) == [10]
+
+
+@pytest.mark.parametrize(("participation", "order"), [(1.0, "scan"), (0.5, "mixed")])
+def test_the_order_follows_from_how_many_take_part(participation, order):
+    shared = {"clients": 6, "rounds": 4, "participation": participation}
+    auto, said = (
+        list(tiny.federation("pfedsv", **shared, options={"k": 2, **more}).rounds())
+        for more in ({}, {"order": order})
+    )
+    for one, other in zip(auto, said, strict=True):
+        np.testing.assert_array_equal(one.records["relevance"], other.records["relevance"])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_client_may_go_on_with_its_noised_model(own):
+    client, models = game(noise_own=own)
+    noised = models[0] + 0.1
+    client.memory["published model"] = noised
+    collaborate.run(client, {"models": models[1:]})
+    assert torch.equal(client.memory["trained"], noised if own else models[0])
+
+
+def test_noise_of_ones_own_needs_noise():
+    method = build_algorithm("pfedsv", {"noise_own": True})
+    layout = Layout.of(tiny.linear())
+    with pytest.raises(InvalidInputError, match="noise_own of pfedsv has no effect"):
+        method.check(RunConfig(algorithm="pfedsv"), layout)
+    method.check(RunConfig(algorithm="pfedsv", noise=1.0, clip=1.0), layout)

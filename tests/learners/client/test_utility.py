@@ -8,11 +8,13 @@ from torch import nn
 from coalitions.enumeration import all_coalitions
 from coalitions.errors import InvalidInputError
 from coalitions.game import Game
-from learners.client.client import LocalImages
+from learners.client.client import Samples
 from learners.client.many_models import score_models
 from learners.client.tasks import shapley
 from learners.client.training import score_model
 from learners.client.utility import ModelGame
+from learners.data.contents import Split, Targets
+from learners.measures.goal import goal_of
 from learners.models import build_model
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
@@ -100,7 +102,7 @@ def test_many_models_score_as_each_of_them_alone(name):
     rows = start + 0.1 * torch.rand(n, len(start), generator=stream)
     images = torch.randn(230, *shape, generator=stream)
     labels = torch.randint(0, 5, (230,), generator=stream)
-    data = LocalImages(toy.Split(images, labels), torch.device("cpu"))
+    data = Samples(toy.Split(images, labels), torch.device("cpu"))
     for row, score in zip(rows, score_models(workspace, rows, data), strict=True):
         alone = score_model(workspace, row, data)
         assert (score.correct, score.n) == (alone.correct, alone.n)
@@ -113,3 +115,37 @@ def test_averages_that_do_not_fit_are_formed_in_parts(setting, monkeypatch):
     whole = game(all_coalitions(4))
     monkeypatch.setattr("learners.client.utility.AVERAGES_AT_ONCE", 4 * rows.shape[1])
     assert game(all_coalitions(4)).tolist() == whole.tolist()
+
+
+def test_an_error_is_worth_what_it_is_less_than_that_of_guessing():
+    module = nn.Linear(2, 1)
+    layout = Layout.of(module)
+    goal = goal_of(Targets("regression", 1))
+    workspace = Workspace(module, layout, torch.device("cpu"), goal)
+    stream = torch.Generator().manual_seed(2)
+    rows, x = torch.randn(3, 3, generator=stream), torch.randn(9, 2, generator=stream)
+    truth, known = torch.randn(9, generator=stream), torch.tensor([0.5, 1.5])
+    data = Samples(Split(x, truth), torch.device("cpu"))
+    coalitions = all_coalitions(3)
+    for metric, error in (
+        ("rmse", lambda e: (e**2).mean() ** 0.5),
+        ("loss", lambda e: (e**2).mean()),
+    ):
+        game = ModelGame(workspace, rows, data, metric=metric, known=known)
+        guessing = error(1.0 - truth.double().numpy())
+        for members, value in zip(coalitions, game(coalitions), strict=True):
+            if not members.any():
+                assert value == 0
+                continue
+            layout.unpack(rows[torch.from_numpy(members)].mean(0), module)
+            given = module(x).detach()[:, 0].double().numpy()
+            assert value == pytest.approx(guessing - error(given - truth.numpy()), rel=1e-5)
+
+
+def test_a_coalition_is_worth_nothing_where_the_metric_is_not_defined():
+    module = nn.Linear(2, 2)
+    goal = goal_of(Targets("classification", 2))
+    workspace = Workspace(module, Layout.of(module), torch.device("cpu"), goal)
+    data = Samples(Split(torch.ones(4, 2), torch.ones(4, dtype=torch.int64)), torch.device("cpu"))
+    game = ModelGame(workspace, torch.randn(2, 6), data, metric="auroc")
+    assert game(all_coalitions(2)).tolist() == [0, 0, 0, 0]

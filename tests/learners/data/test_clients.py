@@ -14,7 +14,7 @@ from learners.data.files import data_folder
 
 
 def fingerprints(split: Split) -> set[bytes]:
-    return {image.numpy().tobytes() for image in split.images}
+    return {image.numpy().tobytes() for image in split.inputs}
 
 
 def equal(one: FederatedData, other: FederatedData) -> bool:
@@ -22,7 +22,7 @@ def equal(one: FederatedData, other: FederatedData) -> bool:
         torch.equal(getattr(getattr(a, part), field), getattr(getattr(b, part), field))
         for a, b in zip(one.clients, other.clients, strict=True)
         for part in ("train", "validation", "test")
-        for field in ("images", "labels")
+        for field in ("inputs", "targets")
     )
 
 
@@ -32,12 +32,12 @@ def test_tensors_are_as_promised():
     for client in data.clients:
         assert (client.domain, client.poisoned) == ("", False)
         for split in (client.train, client.validation, client.test):
-            assert split.images.dtype == torch.float32
-            assert split.labels.dtype == torch.int64
-            assert split.images.shape == (len(split), 1, 8, 8)
-            assert split.images.is_contiguous()
-            assert split.images.min() == -1
-            assert split.images.max() == 1
+            assert split.inputs.dtype == torch.float32
+            assert split.targets.dtype == torch.int64
+            assert split.inputs.shape == (len(split), 1, 8, 8)
+            assert split.inputs.is_contiguous()
+            assert split.inputs.min() == -1
+            assert split.inputs.max() == 1
 
 
 def test_no_test_image_is_in_any_training_set():
@@ -59,13 +59,13 @@ def test_the_seed_decides_everything(partition):
     assert equal(made(5), made(5))
     assert torch.equal(torch.get_rng_state(), before)
     one, other = made(5), made(6)
-    assert not torch.equal(one.clients[0].train.images[:5], other.clients[0].train.images[:5])
+    assert not torch.equal(one.clients[0].train.inputs[:5], other.clients[0].train.inputs[:5])
 
 
 def test_golden_split_is_the_same_on_every_machine():
     data = federated_data("digits", clients=4, partition="dirichlet:0.3", seed=11)
     assert [len(c.train) for c in data.clients] == [249, 207, 278, 412]
-    assert data.clients[0].train.labels[:12].tolist() == [3, 6, 5, 1, 6, 7, 6, 6, 0, 5, 3, 6]
+    assert data.clients[0].train.targets[:12].tolist() == [3, 6, 5, 1, 6, 7, 6, 6, 0, 5, 3, 6]
 
 
 def test_a_client_keeps_its_domain_data_when_another_domain_gets_more_clients():
@@ -74,7 +74,7 @@ def test_a_client_keeps_its_domain_data_when_another_domain_gets_more_clients():
         "digits-domains", clients=5, partition="domains:plain=2,noisy=1,striped=2", seed=0
     )
     for a, b in zip(few.clients, more.clients[:3], strict=True):
-        assert torch.equal(a.train.images, b.train.images)
+        assert torch.equal(a.train.inputs, b.train.inputs)
 
 
 def test_domains_come_in_equal_blocks_whatever_the_partition_inside():
@@ -83,7 +83,7 @@ def test_domains_come_in_equal_blocks_whatever_the_partition_inside():
         assert [c.domain for c in data.clients] == [
             name for name in ("plain", "inverted", "rotated", "noisy", "striped") for _ in "ab"
         ]
-    assert all(len(c.train.labels.unique()) == 2 for c in data.clients)
+    assert all(len(c.train.targets.unique()) == 2 for c in data.clients)
 
 
 def test_domains_show_the_same_digits_differently():
@@ -164,9 +164,9 @@ def test_own_data_sets_are_resized_and_coloured(monkeypatch):
     data = federated_data("crosses", clients=2, partition="iid", seed=0)
     assert data.shape == (3, 8, 6)
     train = data.clients[0].train
-    assert train.images.shape == (len(train), 3, 8, 6)
+    assert train.inputs.shape == (len(train), 3, 8, 6)
     np.testing.assert_allclose(
-        train.images.mean(dim=(1, 2, 3)), 2 * train.labels.numpy() - 1, atol=1e-6
+        train.inputs.mean(dim=(1, 2, 3)), 2 * train.targets.numpy() - 1, atol=1e-6
     )
 
 
@@ -174,8 +174,8 @@ def test_without_validation_the_split_is_empty_but_has_the_shape(monkeypatch):
     monkeypatch.setitem(DATASETS._entries, "crosses", Crosses)
     data = federated_data("crosses", clients=2, partition="iid", seed=0, validation_share=0)
     for client in data.clients:
-        assert client.validation.images.shape == (0, 3, 8, 6)
-        assert client.validation.labels.shape == (0,)
+        assert client.validation.inputs.shape == (0, 3, 8, 6)
+        assert client.validation.targets.shape == (0,)
         assert len(client.train) == 30
 
 

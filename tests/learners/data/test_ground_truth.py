@@ -19,7 +19,7 @@ def literal_overlap(labels):
 @pytest.mark.parametrize("partition", ["ring:2", "ring:3", "pathological:2"])
 def test_overlap_of_a_real_split_is_that_of_its_label_sets(partition):
     data = federated_data("digits", clients=10, partition=partition, seed=3)
-    labels = [client.train.labels.tolist() for client in data.clients]
+    labels = [client.train.targets.tolist() for client in data.clients]
     counts = [np.bincount(each, minlength=10) for each in labels]
     np.testing.assert_array_equal(label_overlap(counts), literal_overlap(labels))
 

@@ -165,3 +165,36 @@ def test_streams_of_different_purposes_differ_and_repeat():
     assert len(drawn) == 5
     with pytest.raises(InvalidInputError, match="seed"):
         generator(-1)
+
+
+@pytest.mark.parametrize(
+    ("n", "classes", "k", "relevant"),
+    [(10, 10, 2, 2), (20, 10, 2, 6), (40, 10, 2, 14), (10, 10, 3, 4), (10, 100, 20, 2)],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_distinct_has_no_twins_and_as_many_relevant_others_for_all(n, classes, k, relevant, seed):
+    shares = shares_of(f"distinct:{k}", np.full(classes, 90), n_clients=n, rng=generator(seed))
+    owned = shares > 0
+    assert (owned.sum(axis=1) == k).all()
+    assert len(np.unique(owned, axis=0)) == n
+    assert (((owned.astype(int) @ owned.T) > 0).sum(axis=1) == relevant + 1).all()
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+
+
+def test_distinct_is_random_and_says_where_it_cannot_be():
+    first, second = (
+        shares_of("distinct:2", np.full(10, 90), n_clients=10, rng=generator(seed))
+        for seed in (0, 1)
+    )
+    assert (first != second).any()
+    for n in (12, 100):
+        with pytest.raises(InvalidInputError, match="no two are alike"):
+            shares_of("distinct:2", np.full(10, 90), n_clients=n, rng=generator(0))
+
+
+def test_labels_can_be_named_client_by_client():
+    shares = shares_of("labels:0,1/1/3,0", np.full(4, 9), n_clients=3, rng=generator(0))
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 0, 0], [0, 0.5, 0, 0], [0.5, 0, 0, 1]])
+    for wrong in ("", "0,1", "0/1/4", "0/1/x", "0/1/-1"):
+        with pytest.raises(InvalidInputError, match="labels: needs a list"):
+            shares_of(f"labels:{wrong}", np.full(4, 9), n_clients=3, rng=generator(0))

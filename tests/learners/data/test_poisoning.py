@@ -18,7 +18,7 @@ CLEAN = ten_clients()
 
 
 def same(one, other) -> bool:
-    return torch.equal(one.images, other.images) and torch.equal(one.labels, other.labels)
+    return torch.equal(one.inputs, other.inputs) and torch.equal(one.targets, other.targets)
 
 
 @pytest.mark.parametrize("poison", ["wrong-labels:2,5", "swap-1-7:2,5", "noise:2,5"])
@@ -34,33 +34,33 @@ def test_only_the_training_data_of_the_chosen_clients_changes(poison):
 def test_every_wrong_label_is_wrong_and_all_wrong_ones_occur():
     poisoned = ten_clients("wrong-labels:4").clients[4].train
     clean = CLEAN.clients[4].train
-    assert (poisoned.labels != clean.labels).all()
-    assert poisoned.labels.unique().tolist() == list(range(10))
-    assert ((poisoned.labels - clean.labels) % 10).unique().tolist() == list(range(1, 10))
-    assert torch.equal(poisoned.images, clean.images)
+    assert (poisoned.targets != clean.targets).all()
+    assert poisoned.targets.unique().tolist() == list(range(10))
+    assert ((poisoned.targets - clean.targets) % 10).unique().tolist() == list(range(1, 10))
+    assert torch.equal(poisoned.inputs, clean.inputs)
 
 
 def test_swap_exchanges_two_labels_and_keeps_the_others():
     poisoned = ten_clients("swap-1-7:0").clients[0].train
     clean = CLEAN.clients[0].train
     swap = {1: 7, 7: 1}
-    assert poisoned.labels.tolist() == [swap.get(label, label) for label in clean.labels.tolist()]
-    assert torch.equal(poisoned.images, clean.images)
+    assert poisoned.targets.tolist() == [swap.get(label, label) for label in clean.targets.tolist()]
+    assert torch.equal(poisoned.inputs, clean.inputs)
 
 
 def test_noise_changes_pictures_within_their_range():
     poisoned = ten_clients("noise:1").clients[1].train
     clean = CLEAN.clients[1].train
-    assert torch.equal(poisoned.labels, clean.labels)
-    assert poisoned.images.min() >= -1
-    assert poisoned.images.max() <= 1
-    middle = clean.images.abs() < 0.2  # where clipping hides little of a noise of 1
-    assert 0.5 < (poisoned.images - clean.images)[middle].std() < 1
+    assert torch.equal(poisoned.targets, clean.targets)
+    assert poisoned.inputs.min() >= -1
+    assert poisoned.inputs.max() <= 1
+    middle = clean.inputs.abs() < 0.2  # where clipping hides little of a noise of 1
+    assert 0.5 < (poisoned.inputs - clean.inputs)[middle].std() < 1
 
 
 def test_no_two_clients_get_the_same_noise():
     one, other = (
-        (ten_clients("noise:1,2").clients[i].train.images - CLEAN.clients[i].train.images)[:20]
+        (ten_clients("noise:1,2").clients[i].train.inputs - CLEAN.clients[i].train.inputs)[:20]
         for i in (1, 2)
     )
     inside = (one.abs() > 0) & (other.abs() > 0)

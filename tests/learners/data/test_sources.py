@@ -268,9 +268,9 @@ def test_office_10_reads_folders_of_pictures(tmp_path, rng):
     assert data.shape == (3, 64, 64)
     assert [client.domain for client in data.clients] == ["amazon", "caltech", "dslr", "webcam"]
     test = data.clients[0].test
-    assert sorted(test.labels.tolist()) == list(range(10))
-    red = (test.images[:, 0].mean(dim=(1, 2)) + 1) * 127.5
-    np.testing.assert_allclose(red, 25 * test.labels, atol=0.5)
+    assert sorted(test.targets.tolist()) == list(range(10))
+    red = (test.inputs[:, 0].mean(dim=(1, 2)) + 1) * 127.5
+    np.testing.assert_allclose(red, 25 * test.targets, atol=0.5)
     (tmp_path / "office-10" / "dslr" / "class_3" / "0.png").write_bytes(b"no picture")
     with pytest.raises(InvalidInputError, match="not a readable picture"):
         DATASETS["office-10"]().load(tmp_path)
@@ -318,8 +318,8 @@ def test_cffls_federation(shared_data):
     assert [client.domain for client in data.clients] == expected
     assert [number for number, client in enumerate(data.clients) if client.poisoned] == [15, 16, 17]
     for client in data.clients:
-        assert (len(client.train), len(client.validation), len(client.test)) == (160, 40, 50)
-    mnist = data.clients[0].train.images
+        assert (len(client.train), len(client.validation), len(client.test)) == (200, 50, 50)
+    mnist = data.clients[0].train.inputs
     assert (mnist[:, 0] == mnist[:, 2]).all()  # grey became colour
 
 

@@ -96,7 +96,7 @@ def test_a_client_with_other_labels_gives_way_to_one_without():
     assert counts.tolist() == [[4, 0], [0, 4]]
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(demands(), st.integers(0, 5))
 def test_allocation_gives_out_as_much_as_is_possible(demand, seed):
     sizes, proportions, supply = demand

@@ -4,9 +4,14 @@ import pytest
 import torch
 from torch import nn
 
+from learners.data.contents import Targets
+from learners.measures.goal import goal_of
 from learners.models import build_model
 from learners.models.network import Network
 from learners.privacy.layer_gradients import clipped_sum_by_layers, made_of_plain_layers
+from learners.privacy.per_sample import private_gradient
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
 
 N = 6
 SHAPE = (2, 9, 9)
@@ -116,3 +121,46 @@ def test_networks_that_could_use_a_weight_elsewhere_are_not_taken_for_plain_ones
     tied = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     tied[1].weight = tied[0].weight
     assert not made_of_plain_layers(tied)
+
+
+@pytest.mark.parametrize("kind", ["multi-label", "regression"])
+def test_other_losses_are_clipped_sample_by_sample(kind):
+    module = build_model("mlp", shape=(5,), n_classes=3, seed=0)
+    stream = torch.Generator().manual_seed(0)
+    inputs = torch.randn(N, 5, generator=stream)
+    truth = (torch.rand(N, 3, generator=stream) < 0.5).float()
+    workspace = Workspace(module, Layout.of(module), torch.device("cpu"), goal_of(Targets(kind, 3)))
+    assert made_of_plain_layers(module)
+    settings = {"expected": 1.0, "clip": 0.3, "noise": 0.0, "stream": torch.Generator()}
+    by_layers, loss = private_gradient(workspace, inputs, truth, **settings)
+    one_by_one, same = private_gradient(
+        workspace, inputs, truth, **settings, objective=lambda value, _: value
+    )
+    torch.testing.assert_close(by_layers, one_by_one, rtol=1e-4, atol=1e-6)
+    assert loss == pytest.approx(same, rel=1e-5)
+
+
+def test_named_inputs_are_clipped_as_one_tensor_is():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.Linear(5, 3)
+
+        def forward(self, *, left, right):
+            return self.last(torch.cat([left, right], 1))
+
+    stream = torch.Generator().manual_seed(0)
+    inputs, labels = torch.randn(N, 5, generator=stream), torch.arange(N) % 3
+    named, plain = Two(), nn.Linear(5, 3)
+    plain.load_state_dict(named.last.state_dict())
+    settings = {"expected": 1.0, "clip": 0.3, "noise": 0.0, "stream": torch.Generator()}
+    found = [
+        private_gradient(
+            Workspace(module, Layout.of(module), torch.device("cpu")), given, labels, **settings
+        )[0]
+        for module, given in (
+            (named, {"left": inputs[:, :2], "right": inputs[:, 2:]}),
+            (plain, inputs),
+        )
+    ]
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)

@@ -13,7 +13,7 @@ import learners.privacy.mechanism
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.client.client import Site
-from learners.data.clients import ClientData
+from learners.data.contents import ClientData
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.server.engines.local import local_engine
 from learners.server.federation import Federation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.traffic_prediction import ABSENT, ModelSize, predicted_traffic
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS
+from learners.reproduction.traffic import ABSENT, ModelSize, predicted_traffic
 from learners.runs import forecast as module
 from learners.runs.forecast import forecast
 from learners.runs.run import run

@@ -13,7 +13,7 @@ import learners
 from coalitions.errors import DamagedFileError, DamagedFileWarning, InvalidInputError
 from coalitions.structure import CoalitionStructure
 from learners import load_model, resume, run
-from learners.client.client import LocalImages
+from learners.client.client import Samples
 from learners.data.clients import federated_data
 from learners.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from learners.runs.folder import RunFolder
@@ -87,7 +87,7 @@ def test_a_loaded_model_predicts_as_well_as_the_result_says(tmp_path):
         "digits", clients=3, partition="pathological:2", seed=0, train_size=30
     ).clients
     for client in range(3):
-        images = LocalImages(data[client].test, torch.device("cpu"))
+        images = Samples(data[client].test, torch.device("cpu"))
         module = load_model(tmp_path / "run", client)
         correct = sum(int((module(x).argmax(1) == y).sum()) for x, y in images.chunks(50))
         assert correct / len(images) == result.per_client_test_accuracy[client]

@@ -205,7 +205,7 @@ def test_training_that_diverges_says_so():
 def test_what_a_task_did_not_declare_does_not_leave(workers, temporary_task):
     @temporary_task("leaky", samples=Reveals.METRIC)
     def leaky(client, message):
-        return {"samples": 1, "images": client.data.train.labels}
+        return {"samples": 1, "images": client.data.train.targets}
 
     federation = toy.federation(small(workers=workers))
     with pytest.raises(CoalitionError, match="'images', which it did not declare"):

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
-from solvers import solve
+from coalitions.compiling.clock import clock
+from solvers import solve, verify
 from solvers.branch_and_cut import columns as module
 from solvers.branch_and_cut.columns import Columns, conflicts, widest
 from solvers.branch_and_cut.incumbent import Incumbent
+from solvers.branch_and_cut.method import TimeIsUp
 from solvers.branch_and_cut.problem import Problem
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
@@ -119,14 +121,40 @@ def test_one_that_is_too_slow_gives_up_and_the_dual_goes_on(monkeypatch):
 
 
 def test_a_graph_of_many_conflicts_is_proven_by_columns():
-    weights = with_conflicts(np.random.default_rng(0), 34, 0.2).astype(float)
+    weights = with_conflicts(np.random.default_rng(0), 28, 0.2).astype(float)
     graph = SynergyGraph(weights)
     solution = solve(graph)
     assert solution.optimal
     assert solution.stats["columns"] > 0
-    stopped = solve(graph, time_limit=1.0, certificate=True)
-    assert "columns" not in stopped.stats
-    assert stopped.value <= solution.value <= stopped.bound
+    # Its certificate is that of the columns: no other search is needed.
+    began = clock()
+    shown = solution.certificate
+    assert clock() - began < 0.2
+    assert verify(graph, solution.structure, shown).optimal
+
+
+def test_columns_that_are_stopped_leave_a_certificate_of_the_bound_they_had(monkeypatch):
+    search = Columns.search
+    bounds = []
+
+    def stopped(columns, *, allowed, check, seed):
+        looks = iter(range(25))
+
+        def hurried():
+            if next(looks, None) is None:
+                raise TimeIsUp
+
+        try:
+            search(columns, allowed=allowed, check=hurried, seed=seed)
+        finally:
+            bounds.append(columns.bound)
+
+    monkeypatch.setattr(Columns, "search", stopped)
+    graph = SynergyGraph(with_conflicts(np.random.default_rng(0), 28, 0.2).astype(float))
+    solution = solve(graph, certificate=True)
+    assert not solution.optimal
+    assert bounds == [solution.bound]
+    assert verify(graph, solution.structure, solution.certificate).bound == solution.bound
 
 
 def test_a_graph_without_conflicts_is_not_for_columns():

@@ -63,7 +63,7 @@ def tasks(draw, most_players=8):
     return upper + upper.T, chosen
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(task=tasks())
 def test_it_is_as_good_as_brute_force_whatever_is_demanded(task):
     matrix, demands = task

@@ -60,7 +60,7 @@ def excess(case, triples, prices):
     return columns, (problem.worth(columns) << problem.bits) - paid
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 8), keep=st.integers(1, 3))
 def test_prices_pay_for_every_coalition_afterwards(seed, n, keep):
     rng = np.random.default_rng(seed)

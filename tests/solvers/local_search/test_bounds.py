@@ -14,7 +14,7 @@ from solvers.local_search.bounds import cycle_packing_bound, positive_weight_bou
 from tests.strategies import synergy_graphs
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(graph=synergy_graphs(max_players=7))
 def test_no_structure_is_worth_more(graph):
     optimum = solve(graph, "brute-force").value

@@ -9,10 +9,13 @@ import pytest
 
 from coalitions import SynergyGraph
 from coalitions.errors import InfeasibleError, InvalidInputError
-from solvers import solve
+from solvers import solve, verify
+from solvers._solve import _with_sizes
 from solvers.preparation.demands import contract
 from solvers.preparation.sizes import checked_sizes
+from solvers.proofs.certificate import Certificate
 from solvers.sizes import Sizes
+from solvers.solver import Answer, Limits
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 ONE, TWO = np.triu_indices(5, 1)
@@ -35,6 +38,26 @@ def test_every_figure_follows_from_what_was_said() -> None:
     assert (sizes.min_size, sizes.max_size, sizes.fewest, sizes.most) == (1, 2, 3, 5)
     sizes = sizes_of(n_groups=(1, 2), min_size=2)
     assert (sizes.min_size, sizes.max_size, sizes.fewest, sizes.most) == (2, 5, 1, 2)
+
+
+class Unsearched(tuple[str, ...]):
+    """Names that nobody goes through once for each player."""
+
+    def index(self, *_: object) -> int:
+        raise AssertionError("that takes as many steps as players, for each of them")
+
+    __contains__ = index  # type: ignore[assignment]
+
+
+def test_many_players_are_found_by_name_without_a_search_for_each() -> None:
+    names = Unsearched(NAMES)
+    loads = {name: load for load, name in enumerate(NAMES)}
+    sizes = checked_sizes(contract(GRAPH), names, weights=loads, max_weight=9)
+    assert sizes is not None
+    assert sizes.loads.tolist() == [0, 1, 2, 3, 4]
+    sizes = checked_sizes(contract(GRAPH), names, at_least_one_of=[["bob", "eve"]])
+    assert sizes is not None
+    assert sizes.roles == ((1, 4),)
 
 
 def test_loads_are_added_as_they_are_written() -> None:
@@ -87,6 +110,7 @@ def test_who_must_be_together_counts_as_one_node() -> None:
         ({"at_least_one_of": [[]]}, "an empty set"),
         ({"at_least_one_of": [["zoe"]]}, "at_least_one_of names 'zoe'"),
         ({"at_least_one_of": [[9]]}, "at_least_one_of names player 9"),
+        ({"at_least_one_of": [[True]]}, "at_least_one_of names True, who is not a player"),
     ],
 )
 def test_what_makes_no_sense_is_said(demands: dict[str, Any], sentence: str) -> None:
@@ -121,3 +145,34 @@ def test_loads_and_roles_shape_the_answer(solver: str) -> None:
     assert solution.optimal
     assert solution.value == solve(GRAPH, "brute-force", **demands).value
     assert sizes_of(**demands).met_by(solution.structure.labels)
+
+
+def test_a_solution_remembers_what_was_demanded_and_verify_repeats_it() -> None:
+    demands = {"max_size": 2, "weights": np.ones(5), "max_weight": 2.0}
+    found = solve(GRAPH, certificate=True, **demands)
+    assert found.sizes == demands
+    assert verify(GRAPH, found.structure, found.certificate, **found.sizes).optimal
+    assert solve(GRAPH).sizes == {}
+    best, *others = solve(GRAPH, n_best=2, max_size=3, at_least_one_of=[["ann", "bob"]]).others
+    assert best.sizes == {"max_size": 3, "at_least_one_of": (("ann", "bob"),)}
+    assert not others
+
+
+@pytest.mark.parametrize("bounds", [(7.0, 9.0), (9.0, 7.0), (8.0, 8.0)])
+def test_of_two_searches_the_lower_bound_comes_with_its_own_certificate(
+    bounds: tuple[float, float],
+) -> None:
+    """Sizes force a hopeless pair together, so that it is searched twice."""
+    graph = SynergyGraph([[0, 4, 1], [4, 0, -9999], [1, -9999, 0]])
+    proofs = [Certificate(3, ()), Certificate(3, ())]
+    calls = iter(zip(bounds, proofs, strict=True))
+
+    def call(*_: object) -> Answer:
+        bound, proof = next(calls)
+        return Answer(np.zeros(3, np.int64), bound, prove=lambda: proof)
+
+    sizes = Sizes(np.ones(3, np.int64), 3, 3, 1, 1)
+    answer = _with_sizes(contract(graph), call, Limits(deadline=0.0), None, sizes)
+    assert next(calls, None) is None
+    assert answer.bound == min(bounds)
+    assert answer.certificate is proofs[0 if bounds[0] < bounds[1] else 1]

@@ -1,0 +1,1 @@
+"""Commands on many runs: compare methods, sweep options, tune."""

@@ -1,0 +1,194 @@
+"""How far many runs are and how long they will take: a line on a terminal, or lines with -v."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cli.terminal.output import stderr
+from cli.terminal.round_progress import RoundProgress
+
+if TYPE_CHECKING:
+    from learners.comparisons.cells import Cell
+    from learners.runs.run import Result
+
+
+def time_left(
+    seen: Mapping[str, Sequence[float]],
+    ahead: Sequence[str],
+    running: Sequence[tuple[str, float, float]],
+    jobs: int = 1,
+) -> float | None:
+    """Return the seconds that are left, or None before anything is known.
+
+    A method takes as long as its finished runs did; one that has none, as long as the others'.
+
+    Parameters
+    ----------
+    seen
+        Seconds of finished runs by method.
+    ahead
+        Methods of the runs that are not begun.
+    running
+        Of each run at work: its method, the share of its rounds that is done, seconds so far.
+    jobs
+        Runs at a time.
+    """
+    from statistics import fmean
+
+    known = {method: fmean(seconds) for method, seconds in seen.items() if seconds}
+    for name, share, spent in running:
+        if share > 0:  # what is seen of this run counts as a run of its method
+            known[name] = fmean([*seen.get(name, ()), spent / share])
+    if not known:
+        return None
+    usual = fmean(known.values())
+    rests = [(1 - share) * known.get(name, usual) for name, share, _ in running]
+    after = sum(known.get(method, usual) for method in ahead)
+    return max((sum(rests) + after) / jobs, *rests, 0.0)
+
+
+class CellsLine:
+    """A line with what runs, how many are done and the time left, redrawn when a round ends.
+
+    It has no thread of its own: runs fork workers, and a forked thread's locks stay locked.
+
+    Parameters
+    ----------
+    cells
+        What there is to do.
+    jobs
+        Runs at a time.
+    shown
+        Whether to show the line, if there is a terminal.
+    verbose
+        Say a line per run and one per round instead, wherever stderr goes.
+    check
+        Asked of every result: what would be refused in the end is refused after the first run.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        jobs: int = 1,
+        *,
+        shown: bool = True,
+        verbose: bool = False,
+        check: Callable[[Result], object] | None = None,
+    ) -> None:
+        self._check = check
+        self._ahead = [cell.name for cell in cells if cell.stage != "finished"]
+        self._n_cells = len(cells)
+        self._jobs = max(1, jobs)
+        self._seen: dict[str, list[float]] = {}
+        self._begun = 0
+        self._rounds_done = 0  # of the runs that are finished
+        self._running: dict[tuple[str, int], _Running] = {}
+        self._verbose = verbose
+        self._bar: Any = None
+        console = stderr()
+        if shown and not verbose and console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[left]}"),
+                console=console,
+                transient=True,
+                auto_refresh=False,
+                expand=True,
+            )
+            total = sum(cell.config.rounds for cell in cells)
+            self._task = self._bar.add_task("", total=total, left="")
+
+    def __enter__(self) -> CellsLine:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, cell: Cell) -> None:
+        """Say which run begins."""
+        self._begun += 1
+        if cell.stage != "finished":
+            self._ahead.remove(cell.name)
+        lines = RoundProgress(cell.config, verbose=True) if self._verbose else None
+        self._running[_key(cell)] = _Running(cell, lines)
+        self._show(cell)
+
+    def round(self, cell: Cell, number: int, metrics: Mapping[str, Any]) -> None:
+        """Say that a round of a run is done."""
+        running = self._running[_key(cell)]
+        running.done(number)
+        if running.lines is not None:
+            about = f"{cell.name}, seed {cell.config.seed}: " if self._jobs > 1 else ""
+            running.lines.show(number, metrics, about)
+        self._show(cell)
+
+    def end(self, cell: Cell, result: Result | None) -> None:
+        """Say that a run is done, and how long all its rounds took."""
+        self._rounds_done += cell.config.rounds
+        del self._running[_key(cell)]
+        if result is None:
+            return
+        if self._check is not None:
+            self._check(result)
+        self._seen.setdefault(cell.name, []).append(result.seconds)
+
+    def _show(self, cell: Cell) -> None:
+        if self._bar is None:
+            return
+        running = self._running.values()
+        left = time_left(self._seen, self._ahead, [each.pace() for each in running], self._jobs)
+        rounds = cell.config.rounds
+        latest = self._running[_key(cell)]
+        others = f" and {len(running) - 1} more" if len(running) > 1 else ""
+        self._bar.update(
+            self._task,
+            completed=self._rounds_done + sum(each.rounds for each in running),
+            description=f"{self._begun}/{self._n_cells} {cell.name}, seed {cell.config.seed},"
+            f" round {latest.rounds}/{rounds}{others}",
+            left="" if left is None else f"{spoken_time(left)} left",
+        )
+        self._bar.refresh()
+
+
+class _Running:
+    """A run at work: since when, how many rounds are done, how many of these were seen."""
+
+    def __init__(self, cell: Cell, lines: RoundProgress | None) -> None:
+        self.cell = cell
+        self.lines = lines
+        self.rounds = 0
+        self._began = time.monotonic()
+        self._before: int | None = None  # a resumed run has done these rounds earlier
+
+    def done(self, number: int) -> None:
+        if self._before is None:
+            self._before = number - 1
+        self.rounds = number
+
+    def pace(self) -> tuple[str, float, float]:
+        """Return what `time_left` wants to know of a run at work."""
+        share = self.rounds / self.cell.config.rounds
+        here = self.rounds - (self._before or 0)
+        spent = time.monotonic() - self._began
+        whole = spent * self.cell.config.rounds / here if here > 0 else 0.0
+        return self.cell.name, share, whole * share
+
+
+def _key(cell: Cell) -> tuple[str, int]:
+    return cell.name, cell.config.seed
+
+
+def spoken_time(seconds: float) -> str:
+    """Return a span of time as people say it: 40 s, 5 min, 2 h 10 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,301 @@
+"""`coalitions compare`: several methods on the same data, several seeds, one row each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.experiments._document import comparison_document
+from cli.experiments._figure import check_figure, save_figure
+from cli.experiments._formats import ENDINGS, FORMATS, print_table
+from cli.experiments._progress import CellsLine
+from cli.experiments._seeds import seeds_of
+from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
+from cli.terminal import run_options as flags
+from cli.terminal.completion import check_names, completion
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
+from coalitions.errors import InvalidInputError, did_you_mean
+
+if TYPE_CHECKING:
+    from learners.comparisons.cells import Cell
+    from learners.comparisons.variants import Variant
+    from learners.runs.run import Result
+
+_USUAL = "local,fedavg"
+
+
+@flags.takes_settings("algorithm", "seed", "evaluate_every")
+def compare_command(
+    *,
+    config: Annotated[
+        Path | None, typer.Argument(help="Settings as TOML that all runs share.")
+    ] = None,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Methods, or `all`; `coalitions algorithms` lists them. [default: those of"
+            f" --variant and --sweep, or {_USUAL}]",
+            autocompletion=completion("algorithms", several=True),
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar='"NAME: ALGORITHM KEY=VALUE …"',
+            help="One more row: a method with options and settings of its own.",
+        ),
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME.]KEY=A,B,…",
+            help="A row for each value of an option or setting; several give all combinations.",
+        ),
+    ] = None,
+    seeds: Annotated[str, typer.Option(metavar="N,N,…", help="Seeds.")] = "0,1,2",
+    given: Mapping[str, Any],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="[NAME.]OPTION=VALUE",
+            help="An option of one row, as in fedprox.mu=0.1, or of all that have it.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the runs' folders; the same command goes on with what is there."
+            " [default: nothing is kept]"
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace runs in --out that have other settings.")
+    ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Row to take differences from. [default: the best one]"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC", help="What to compare by, as in loss. [default: accuracy if there is]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Runs at a time, each a process with one thread; 0 takes as many as there are"
+            " cores. No figure depends on it.",
+        ),
+    ] = 1,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="table, csv (a line per run), json, markdown or latex. [default: table, or"
+            " what --output ends in]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Also write the comparison to this file, in --format.")
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw the metric against what --sweep varies (.svg, .png, .pdf)."),
+    ] = None,
+    json_output: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    plugin: Plugin = None,
+) -> None:
+    """Compare federated methods over seeds: means, ranks, paired differences, one row each.
+
+    Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
+    """
+    loudness(quiet, verbose)
+    numbers = seeds_of(seeds)
+    target = _Target.of(format_, output, json_output)
+    check_figure(figure, bool(sweep))
+    if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
+        for name in algorithms.split(","):
+            check_names({"algorithms": name.strip()}, plugin)
+    from coalitions.plugins import import_plugins
+    from learners.comparisons.comparison import planned_runs
+
+    shared = flags.settings(config, given, None, plugin, also=("variants", "tuned", "tuning"))
+    shared.pop("options")
+    tables = shared.pop("variants", {})
+    tuned, tuning = shared.pop("tuned", {}), shared.pop("tuning", {})
+    import_plugins(shared.get("plugins", ()))
+    check_seeds(numbers, tuning)
+    rows = _rows(algorithms, tables, tuned, variant or (), option or (), sweep or ())
+    check_overruled(given, option or (), tuned)
+    _check_name("--baseline", baseline, [row.name for row in rows])
+    cells = planned_runs(shared, rows, numbers, out, force=force)
+    results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
+    document = comparison_document(rows, results, numbers, baseline, by)
+    document["not_tuned"] = not_tuned(rows, tuned)
+    if figure is not None:
+        save_figure(document, figure)
+    target.write(document)
+
+
+def _rows(
+    algorithms: str | None,
+    tables: object,
+    tuned: object,
+    lines: Sequence[str],
+    options: Sequence[str],
+    sweeps: Sequence[str],
+) -> list[Variant]:
+    """Return the rows: methods (tuned if the file says how), variants of the file and flags, swept.
+
+    Parameters
+    ----------
+    algorithms, lines, options, sweeps
+        What --algorithms, --variant, --set and --sweep say.
+    tables, tuned
+        The tables of the file.
+    """
+    from learners.algorithm import ALGORITHMS
+    from learners.comparisons.variants import (
+        checked_rows,
+        read_sweep,
+        read_variant,
+        set_options,
+        swept,
+        tabled_variants,
+        variant_of,
+    )
+
+    named = [*tabled_variants(tables), *map(read_variant, lines)]
+    cells = list(map(read_sweep, sweeps))
+    settings = tuned_settings(tuned)
+    if algorithms is None and settings:
+        algorithms = ",".join(settings)
+    if algorithms is None:
+        swept_rows = any(sweep.row for sweep in cells)
+        algorithms = "" if named or swept_rows else _USUAL
+    names = ALGORITHMS.names() if algorithms == "all" else _names(algorithms)
+    if algorithms and not names:
+        raise InvalidInputError("--algorithms names at least one method, as in local,fedavg")
+    rows = checked_rows(
+        [*(variant_of(name, name, settings.get(name, {})) for name in names), *named]
+    )
+    for sweep in cells:  # a method that is only swept has a row, too
+        if sweep.row in ALGORITHMS and sweep.row not in [row.name for row in rows]:
+            rows.append(variant_of(sweep.row, sweep.row, {}))
+    return checked_rows(swept(set_options(rows, options), cells))
+
+
+def _results(
+    cells: Sequence[Cell],
+    out: Path | None,
+    jobs: int,
+    metric: str | None,
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> dict[str, list[Result]]:
+    """Return each row's results, one per seed, with a line on how far things are."""
+    from learners.comparisons.cells import run_cells
+    from learners.comparisons.scores import score_of
+
+    messages = stderr()
+
+    def say(words: str) -> None:
+        if not quiet:
+            messages.print(words, style="dim", soft_wrap=True)
+
+    stages = [each.stage for each in cells]
+    if out is None:
+        say("The runs are not kept: --out DIR keeps them, and goes on after an interruption.")
+    elif "finished" in stages or "begun" in stages:
+        say(
+            f"{out}: {stages.count('finished')} of {len(cells)} runs are there,"
+            f" {stages.count('begun')} to be resumed."
+        )
+    try:
+        with CellsLine(
+            cells,
+            jobs,
+            shown=not quiet,
+            verbose=verbose,
+            check=lambda result: metric and score_of(result.document(), metric),
+        ) as line:
+            found = run_cells(cells, jobs=jobs, watch=line)
+    except KeyboardInterrupt:
+        if out is not None:
+            say("The same command goes on from here.")
+        raise
+    results: dict[str, list[Result]] = {}
+    for cell, result in zip(cells, found, strict=True):
+        results.setdefault(cell.name, []).append(result)
+    return results
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where the comparison goes: a format on stdout, and maybe a file in a format."""
+
+    printed: str
+    file: Path | None
+    written: str
+
+    @classmethod
+    def of(cls, format_: str | None, output: Path | None, json_output: bool) -> _Target:
+        """Check before the first run what could only fail after the last."""
+        _check_name("--format", format_, list(FORMATS))
+        if output is None:
+            if json_output and format_ not in (None, "json"):
+                raise InvalidInputError(f"--json and --format {format_} both decide: give one")
+            return cls("json" if json_output else format_ or "table", None, "")
+        if output.is_dir():
+            raise InvalidInputError(f"--output {output} is a folder; give a file")
+        written = format_ or ENDINGS.get(output.suffix.lower())
+        if written is None:
+            raise InvalidInputError(
+                f"--output {output}: its ending says no format; end it in"
+                f" {', '.join(ENDINGS)}, or give --format"
+            )
+        if not os.access(output.parent, os.W_OK):
+            raise InvalidInputError(
+                f"--output {output}: there is no folder {output.parent} to write to"
+            )
+        return cls("json" if json_output else "table", output, written)
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Write the file, then print."""
+        if self.file is not None:
+            from coalitions.files.writing import atomic_write
+
+            with atomic_write(self.file) as file:
+                file.write(FORMATS[self.written](document).encode())
+        console = stdout()
+        if self.printed == "table" and (console.is_terminal or "COLUMNS" in os.environ):
+            print_table(document, console)
+        else:  # in a pipe nothing is too wide
+            typer.echo(FORMATS[self.printed](document), nl=False)
+
+
+def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:
+    if name is not None and name not in there:
+        hint = did_you_mean(name, there)
+        raise InvalidInputError(
+            f"{option} {name!r} is unknown; {hint}there are: {', '.join(there)}"
+        )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+COMMANDS = {"compare": compare_command}

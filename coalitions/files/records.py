@@ -1,0 +1,174 @@
+"""Tables of records: a header with the names of columns, and a row for each case."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError, shown
+from coalitions.files.cells import decimal_mark, is_blank, is_empty, number
+from coalitions.files.opening import opened
+from coalitions.files.tables import SEPARATORS, Row, Understood, csv_rows, found_mark
+from coalitions.files.text import encodings
+
+Column = np.ndarray[Any, np.dtype[Any]]
+"""float64[N], NaN where a cell is blank; or texts as objects [N], as they are."""
+
+SAMPLE = 1 << 16
+"""Characters by which the separator is found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The columns of a table.
+
+    Attributes
+    ----------
+    where
+        What messages call the table.
+    columns
+        By name, in order.
+    lines
+        The line in the file of each row.
+    notes
+        What was found out about the file, in a few words each.
+    """
+
+    where: str
+    columns: dict[str, Column]
+    lines: np.ndarray[Any, np.dtype[np.int64]]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_records(path: str | Path) -> Records:
+    """Return the table in a text file, whichever separator, decimal mark and encoding it has."""
+    expected = "\t" if str(path).lower().endswith((".tsv", ".tab")) else ","
+    with opened(path) as (where, stream):
+        return _decoded(stream, where, expected)
+
+
+def _decoded(stream: IO[bytes], where: str, expected: str) -> Records:
+    failed: UnicodeError | None = None
+    for encoding, hint in encodings(stream, where):
+        stream.seek(0)
+        lines = io.TextIOWrapper(stream, encoding, newline="")
+        try:
+            return _parsed(lines, where, expected, [hint] if hint else [])
+        except UnicodeError as error:
+            failed = error
+        finally:
+            lines.detach()  # whoever opened the stream closes it
+    odd = f" ({failed.object[failed.start]:#04x})" if isinstance(failed, UnicodeDecodeError) else ""
+    raise InvalidInputError(f"{where}: is not UTF-8 text{odd}; save it as UTF-8")
+
+
+def _parsed(lines: io.TextIOWrapper, where: str, expected: str, notes: list[str]) -> Records:
+    sample = lines.read(SAMPLE)
+    separator = _separator(sample, expected, where)
+    if separator != expected:
+        notes.append(SEPARATORS.get(separator, shown(separator)))
+    lines.seek(0)
+    rows = [row for row in csv_rows(lines, separator, where) if not all(map(is_empty, row[1]))]
+    if len(rows) < 2:
+        raise InvalidInputError(f"{where}: expected a header and rows below it")
+    header = _header(rows[0], rows[1:], where)
+    for line, cells in rows[1:]:
+        if len(cells) != len(rows[0][1]):
+            raise InvalidInputError(
+                f"{where}: line {line} has {len(cells)} cells, the header {len(rows[0][1])}"
+            )
+    mark = found_mark(iter(rows), where, Understood(separator=separator))
+    if mark == ",":
+        notes.append("decimal commas")
+    columns = {
+        name: _column([cells[place] for _, cells in rows[1:]], name, mark, where)
+        for place, name in header.items()
+    }
+    return Records(where, columns, np.array([line for line, _ in rows[1:]]), tuple(notes))
+
+
+def _separator(sample: str, expected: str, where: str) -> str:
+    """Return the separator of a text: the one that gives the header most cells, and rows as many.
+
+    A comma may be a decimal mark, so what is rarer in prose is preferred among equals.
+    """
+    first, *_ = sample.split("\n", 1)
+    told = first.strip().strip('"')
+    if told.startswith("sep=") and len(told) == 5:  # Excel's own way to say it
+        return told[4]
+    best, most = expected, (0.0, 1)
+    for separator in dict.fromkeys(["\t", ";", "|", ",", expected]):
+        rows = _sampled(sample, separator, where)
+        if not rows or len(rows[0]) < 2:
+            continue
+        agreeing = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+        if (agreeing, len(rows[0])) > most:
+            best, most = separator, (agreeing, len(rows[0]))
+    return best
+
+
+def _sampled(sample: str, separator: str, where: str) -> list[list[Any]]:
+    """Return the first rows that a separator would make; none if it makes no sense."""
+    cut = sample if len(sample) < SAMPLE else sample[: sample.rfind("\n") + 1] or sample
+    try:
+        found = csv_rows(io.StringIO(cut, newline=""), separator, where)
+        rows: Iterator[Row] = itertools.islice(found, 100)
+        return [cells for _, cells in rows if not all(map(is_empty, cells))]
+    except InvalidInputError:
+        return []
+
+
+def _header(head: Row, body: list[Row], where: str) -> dict[int, str]:
+    """Return the columns' names by their places; numbered rows (pandas, R) are no column."""
+    names = [str(cell).strip() for cell in head[1]]
+    places = list(range(len(names)))
+    if not names[0] and [cells[0] for _, cells in body] in (
+        [str(k) for k in range(len(body))],
+        [str(k) for k in range(1, len(body) + 1)],
+    ):
+        places = places[1:]
+    while places and not names[places[-1]] and all(len(r) > places[-1] for _, r in body):
+        if any(not is_empty(cells[places[-1]]) for _, cells in body):
+            break
+        places.pop()  # rows that end in a separator
+    for place in places:
+        if not names[place]:
+            raise InvalidInputError(f"{where}: column {place + 1} has no name in the header")
+        if names.index(names[place], places[0]) != place:
+            raise InvalidInputError(f"{where}: two columns have the name {shown(names[place])}")
+    return {place: names[place] for place in places}
+
+
+def _column(cells: list[Any], name: str, mark: str, where: str) -> Column:
+    numbers = _numbers(cells, mark)
+    if numbers is not None:
+        return numbers
+    other = "," if mark == "." else "."
+    marked = any(decimal_mark(cell) == other for cell in cells)
+    if marked and _numbers(cells, other) is not None:
+        raise InvalidInputError(
+            f"{where}: column {shown(name)} has numbers with a decimal"
+            f" {'comma' if other == ',' else 'point'}, and other columns have the other mark;"
+            " write one of the two everywhere"
+        )
+    return np.array([cell.strip() for cell in cells], dtype=object)
+
+
+def _numbers(cells: list[Any], mark: str) -> Column | None:
+    """Return the cells as numbers; None if one is something else, or all are blank."""
+    found = np.empty(len(cells))
+    for place, cell in enumerate(cells):
+        value = number(cell, mark)
+        if value is None:
+            return None
+        found[place] = value
+    return None if all(map(is_blank, cells)) else found

@@ -1,0 +1,1 @@
+"""Interaction indices, one a file; a registry finds them."""

@@ -1,0 +1,140 @@
+"""Is a method better than another one? Means, ranks and paired differences over seeds.
+
+Runs with the same seed share their data, their initial model and their batches, so methods are
+compared seed by seed. The seed is what is repeated: an interval speaks about other seeds. The
+clients of a run are no repetitions of it (they learn from each other), so they are counted, and no
+interval is made of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of paired differences with its interval; None where one pair says nothing of it."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a method did among others.
+
+    Attributes
+    ----------
+    mean, sd
+        Of its scores over seeds; `sd` (that of a sample, n − 1) is None with one seed.
+    rank
+        Mean over seeds of its place, 1 for the best score; ties share the mean of their places.
+    difference
+        From the baseline, seed by seed.
+    """
+
+    mean: float
+    sd: float | None
+    rank: float
+    difference: Difference
+
+
+def paired_difference(
+    ours: Sequence[float], theirs: Sequence[float], confidence: float = CONFIDENCE
+) -> Difference:
+    r"""Return the mean of :math:`d_s = a_s - b_s` over n seeds with its Student interval.
+
+    .. math:: \bar d \pm t_{n-1,\,(1 + c)/2}\; \frac{s_d}{\sqrt n}
+
+    It holds if the differences are about normal. With few seeds it is wide, as it must be: for
+    three, t is 4.30.
+
+    Examples
+    --------
+    >>> paired_difference([0.75, 0.5], [0.5, 0.25])
+    Difference(mean=0.25, low=0.25, high=0.25)
+    >>> paired_difference([0.8], [0.7]).low is None
+    True
+    """
+    if len(ours) != len(theirs) or not ours:
+        raise InvalidInputError(
+            f"pairs need as many scores on both sides, at least one: {len(ours)} and {len(theirs)}"
+        )
+    gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
+    mean = _mean(gaps)
+    if len(gaps) == 1:
+        return Difference(mean, None, None)
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(len(gaps) - 1, (1 + confidence) / 2)) * _sd(gaps) / math.sqrt(len(gaps))
+    return Difference(mean, mean - reach, mean + reach)
+
+
+def ranks(
+    scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False
+) -> dict[str, list[float]]:
+    """Return each method's place in every seed: 1 is the best, ties share the mean place.
+
+    Examples
+    --------
+    >>> ranks({"a": [0.5], "b": [0.9], "c": [0.5]})
+    {'a': [2.5], 'b': [1.0], 'c': [2.5]}
+    """
+    # Equal accuracies may differ in the last bit, when they were summed in another order.
+    table = np.round(np.array(list(scores.values()), np.float64), 12)
+    table = -table if lower_is_better else table
+    above = (table[None, :, :] > table[:, None, :]).sum(axis=1)
+    level = (table[None, :, :] == table[:, None, :]).sum(axis=1)
+    return dict(zip(scores, (above + (level + 1) / 2).tolist(), strict=True))
+
+
+def best_of(scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False) -> list[str]:
+    """Return who has the best mean score: one name, or all that share it."""
+    means = {name: round(_mean(values), 12) for name, values in scores.items()}
+    top = min(means.values()) if lower_is_better else max(means.values())
+    return [name for name, mean in means.items() if mean == top]
+
+
+def standings(
+    scores: Mapping[str, Sequence[float]], baseline: str, *, lower_is_better: bool = False
+) -> dict[str, Standing]:
+    """Return how every method did, compared with the baseline.
+
+    Parameters
+    ----------
+    scores
+        Scores by method, one per seed, in the same order of seeds for all.
+    baseline
+        The method that the others are compared with.
+    lower_is_better
+        Whether the lowest score is the best, as with an error; differences keep their sign.
+    """
+    places = ranks(scores, lower_is_better=lower_is_better)
+    return {
+        name: Standing(
+            _mean(values),
+            _sd(values) if len(values) > 1 else None,
+            _mean(places[name]),
+            paired_difference(values, scores[baseline]),
+        )
+        for name, values in scores.items()
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    # fsum rounds once, so the order of seeds does not show.
+    return math.fsum(values) / len(values)
+
+
+def _sd(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -1,0 +1,1 @@
+"""A folder with one folder a client: arrays, tables or pictures."""

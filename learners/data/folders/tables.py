@@ -1,0 +1,39 @@
+"""Clients' tables: ``client/train.csv``, and ``client/test.csv`` if rows are not to be drawn."""
+
+from __future__ import annotations
+
+from coalitions.errors import InvalidInputError, shown
+from learners.data.folders.layout import Layout, table_in
+from learners.data.tables.owners import Owner, all_rows, owners_of
+from learners.data.tables.reading import read_table
+
+
+def read_table_clients(layout: Layout) -> list[Owner]:
+    """Return every client's rows; if one has a test table, all have."""
+    paths = {
+        name: (table_in(layout.folder / name, "train"), table_in(layout.folder / name, "test"))
+        for name in layout.clients
+    }
+    tested = [name for name, (_, test) in paths.items() if test is not None]
+    owners = []
+    for name, (train, test) in paths.items():
+        if train is None:
+            raise InvalidInputError(
+                f"{layout.folder / name}: client {shown(name)} has no training data"
+            )
+        if test is None and tested:
+            raise InvalidInputError(
+                f"{layout.folder / name}: client {shown(name)} has no test data, and client"
+                f" {shown(tested[0])} has a test table"
+            )
+        rows = all_rows(read_table(train))
+        owners.append(Owner(name, rows, None if test is None else all_rows(read_table(test))))
+    return owners
+
+
+def read_two_tables(layout: Layout, client_column: str) -> list[Owner]:
+    """Return the clients of a table with training rows and one with test rows."""
+    train, test = table_in(layout.folder, "train"), table_in(layout.folder, "test")
+    assert train is not None
+    assert test is not None  # by the layout
+    return owners_of(read_table(train), read_table(test), client_column)

@@ -1,0 +1,1 @@
+"""Tables of a user: columns, whose rows are whose, what is predicted, and how it is dealt out."""

@@ -1,0 +1,265 @@
+"""A table dealt out to its natural clients: arrays for each of them, and a sentence about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coalitions.errors import InvalidInputError, shown
+from coalitions.files.records import Records
+from learners.data.doors.outcome import Arrays, Outcome, many
+from learners.data.tables.encoding import (
+    Scale,
+    category_array,
+    number_array,
+    raw_numbers,
+    scale_of,
+)
+from learners.data.tables.owners import SPLIT, Owner, Rows, parts_of, require_column
+from learners.data.tables.schema import Schema, united
+from learners.data.tables.splitting import TEST_SHARE, drawn
+from learners.data.tables.target import check_target, class_numbers, classes_of, task_of
+from learners.settings.seeding import generator
+
+LEAST_ROWS = 5
+"""Fewer rows than this are not enough to train, validate and test on."""
+
+
+@dataclass(frozen=True)
+class TableQuestion:
+    """How a table is to be understood.
+
+    Attributes
+    ----------
+    target
+        The column to predict.
+    client_column
+        The column with the client's name; empty if every client has a table of its own.
+    task
+        classification or regression; None to go by the target.
+    schema
+        What was agreed; None for the union of the clients' names.
+    share_statistics
+        Scale by pooled sums and counts instead of each client by its own.
+    train_size, test_size
+        Rows of a client to train on (validation included) and to test on; None for all there are.
+    seed
+        Decides which rows those are.
+    """
+
+    target: str
+    client_column: str = ""
+    task: str | None = None
+    schema: Schema | None = None
+    share_statistics: bool = False
+    train_size: int | None = None
+    test_size: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class DealtTable(Outcome):
+    """A table as arrays: ``numbers`` float32[N, d], ``categories`` int64[N, c]; those there are.
+
+    Attributes
+    ----------
+    schema
+        What the columns are.
+    dropped
+        Why each column that was left out was.
+    """
+
+    schema: Schema
+    dropped: Mapping[str, str]
+
+
+def deal_table(owners: Sequence[Owner], asked: TableQuestion) -> DealtTable:
+    """Return the arrays of every client; whatever is wrong with the table is said here."""
+    for owner in owners:
+        for part in owner.parts:
+            require_column(part.table, asked.target, "target")
+    demanded = asked.task if asked.schema is None else asked.schema.task
+    if asked.schema is not None and asked.task not in (None, demanded):
+        raise InvalidInputError(f"the task is {asked.task}, and the schema says {demanded}")
+    if asked.schema is not None and asked.target != asked.schema.target:
+        raise InvalidInputError(
+            f"the target is {shown(asked.target)}, and the schema says {shown(asked.schema.target)}"
+        )
+    task = task_of(owners, asked.target, demanded)
+    check_target(owners, asked.target, task)
+    schema, dropped = _schema(owners, asked, task)
+    if not schema.columns:
+        raise InvalidInputError(
+            f"{owners[0].train.table.where}: has no column left to predict {shown(asked.target)}"
+            " from" + "".join(f"; {name}: {why}" for name, why in dropped.items())
+        )
+    _check_rows(owners)
+    parts = {owner.name: _parts(owner, schema, asked) for owner in owners}
+    raw = {
+        name: tuple(raw_numbers(rows, schema.numbers, name) for rows in both)
+        for name, both in parts.items()
+    }
+    pooled = scale_of([train for train, _ in raw.values()]) if asked.share_statistics else None
+    everyone = [train for train, _ in parts.values()]
+    goal = _target_scale(everyone, schema) if asked.share_statistics or schema.scale else None
+    clients = {}
+    for name, both in parts.items():
+        scale = pooled or scale_of([raw[name][0]])
+        unit = goal or _target_scale([both[0]], schema)
+        train, test = (
+            _arrays(rows, numbers, scale, unit, schema, name)
+            for rows, numbers in zip(both, raw[name], strict=True)
+        )
+        clients[name] = train, test
+    filled = sum(int(np.isnan(each).sum()) for both in raw.values() for each in both)
+    told = _told(owners, asked, schema, dropped, filled)
+    codes = {"categories": schema.category_sizes} if schema.categories else {}
+    return DealtTable(
+        clients, schema.task, schema.classes, codes, told, schema=schema, dropped=dropped
+    )
+
+
+def _schema(
+    owners: Sequence[Owner], asked: TableQuestion, task: str
+) -> tuple[Schema, dict[str, str]]:
+    if asked.schema is not None:
+        used = {each.name for each in asked.schema.columns} | {asked.target, asked.client_column}
+        there = owners[0].train.table.columns
+        return asked.schema, {name: "not in the schema" for name in there if name not in used}
+    classes = classes_of(owners, asked.target) if task == "classification" else ()
+    known = (asked.target, asked.client_column, *_parting(owners))
+    return united(owners, known, asked.target, task, classes)
+
+
+def _parting(owners: Sequence[Owner]) -> tuple[str, ...]:
+    """Return the column that told which row is for training, if there was one."""
+    table: Records = owners[0].train.table
+    return (SPLIT,) if parts_of(table) is not None else ()
+
+
+def _check_rows(owners: Sequence[Owner]) -> None:
+    for owner in owners:
+        there = sum(map(len, owner.parts))
+        if there < LEAST_ROWS:
+            raise InvalidInputError(
+                f"{owner.train.table.where}: client {shown(owner.name)} has {there}"
+                f" row{'s' * (there != 1)}, and a client needs {LEAST_ROWS} to train, validate and"
+                " test on; leave it out, or unite it with another"
+            )
+        if len(owner.train) < 2:
+            raise InvalidInputError(
+                f"{owner.train.table.where}: client {shown(owner.name)} has {len(owner.train)}"
+                " training rows, and needs two at least"
+            )
+
+
+def _parts(owner: Owner, schema: Schema, asked: TableQuestion) -> tuple[Rows, Rows]:
+    """Return the rows a client trains on, and those it is tested on."""
+    train, test = owner.train, owner.test
+    if test is None:
+        n_test = asked.test_size or max(1, round(TEST_SHARE * len(train)))
+        _require(owner, "test", n_test, len(train) - 2)
+        train, test = _drawn(train, n_test, "test rows", owner.name, schema, asked)
+    elif asked.test_size is not None:
+        _require(owner, "test", asked.test_size, len(test))
+        _, test = _drawn(test, asked.test_size, "test rows", owner.name, schema, asked)
+    if asked.train_size is not None:
+        _require(owner, "training", asked.train_size, len(train))
+        _, train = _drawn(train, asked.train_size, "training rows", owner.name, schema, asked)
+    return train, test
+
+
+def _require(owner: Owner, what: str, wanted: int, there: int) -> None:
+    if wanted > there:
+        raise InvalidInputError(
+            f"{owner.train.table.where}: client {shown(owner.name)} has {there} rows that can be"
+            f" {what} rows, not {wanted}"
+        )
+
+
+def _drawn(
+    rows: Rows, number: int, purpose: str, client: str, schema: Schema, asked: TableQuestion
+) -> tuple[Rows, Rows]:
+    if number == len(rows):
+        return rows[np.arange(0)], rows
+    labels = (
+        class_numbers(rows, asked.target, schema.classes, client)
+        if schema.task == "classification"
+        else None
+    )
+    # The client's name and not its number: leaving another client out changes nothing here.
+    left, chosen = drawn(labels, len(rows), number, generator(asked.seed, purpose, client))
+    return rows[left], rows[chosen]
+
+
+def _arrays(
+    rows: Rows,
+    numbers: NDArray[np.float64],
+    scale: Scale,
+    unit: Scale,
+    schema: Schema,
+    client: str,
+) -> Arrays:
+    inputs: dict[str, NDArray[Any]] = {}
+    if schema.numbers:
+        inputs["numbers"] = number_array(numbers, scale, schema.numbers)
+    if schema.categories:
+        inputs["categories"] = category_array(rows, schema.categories, client)
+    if schema.task == "classification":
+        return inputs, class_numbers(rows, schema.target, schema.classes, client)
+    return inputs, unit(rows.column(schema.target)).astype(np.float32)
+
+
+def _target_scale(everyone: Sequence[Rows], schema: Schema) -> Scale:
+    """Return the unit in which a number is predicted: the agreed one, or that of training rows."""
+    if schema.scale is not None or schema.task != "regression":
+        centre, unit = schema.scale or (0.0, 1.0)
+        return Scale(np.array(centre), np.array(unit))
+    return scale_of([rows.column(schema.target) for rows in everyone])
+
+
+def _told(
+    owners: Sequence[Owner],
+    asked: TableQuestion,
+    schema: Schema,
+    dropped: Mapping[str, str],
+    filled: int,
+) -> str:
+    """Return what was done, in a sentence."""
+    n_rows = sum(len(part) for owner in owners for part in owner.parts)
+    target = (
+        f"{schema.target} in {len(schema.classes)} classes"
+        if schema.task == "classification"
+        else f"the number {schema.target}, {_unit(asked, schema)}"
+    )
+    parts = [
+        f"{n_rows:,} rows of {len(owners)} clients",
+        f"predicting {target}",
+        f"from {many(len(schema.numbers), 'number')} and"
+        f" {many(len(schema.categories), 'category', 'categories')}",
+    ]
+    if schema.numbers:
+        how = "by pooled sums and counts" if asked.share_statistics else "inside each client"
+        parts.append(f"scaled {how}")
+    if filled:
+        parts.append(f"{filled:,} missing numbers filled with means")
+    if owners[0].test is None:
+        parts.append("test rows drawn in each client")
+    if dropped:
+        listed = [f"{name} ({why})" for name, why in dropped.items()]
+        parts.append(f"left out {', '.join(listed)}")
+    if owners[0].train.table.notes:
+        parts.append(f"read with {' and '.join(owners[0].train.table.notes)}")
+    return f"{owners[0].train.table.where}: {', '.join(parts)}"
+
+
+def _unit(asked: TableQuestion, schema: Schema) -> str:
+    """Return in which unit a number is predicted."""
+    if schema.scale is not None:
+        return f"as (it − {schema.scale[0]:g}) / {schema.scale[1]:g}"
+    whose = "the pooled" if asked.share_statistics else "each client's own"
+    return f"in {whose} standard deviations from the mean"

@@ -1,0 +1,156 @@
+"""What the models of a federation are to do: the targets, the loss, and what they are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from learners.data.contents import IGNORED, Targets
+from learners.measures.losses import CROSS_ENTROPY, Criterion, LossFunction, criterion_of
+from learners.measures.metrics import USUAL, Metric, OwnMetric, Predictions, accuracy, metrics_of
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What models are to do.
+
+    Attributes
+    ----------
+    targets
+        What their outputs mean.
+    criterion
+        The loss.
+    metrics
+        What they are judged by, beside the loss; the first is what results put first.
+    """
+
+    targets: Targets
+    criterion: Criterion
+    metrics: tuple[Metric, ...]
+
+    def metric(self, name: str = "auto") -> Metric:
+        """Return a metric by name, one of the run's own among them; ``auto`` is the usual one."""
+        own = {each.name: each for each in self.metrics}
+        if name == "auto":
+            name = USUAL[self.targets.kind]
+        return own[name] if name in own else metrics_of([name], self.targets)[0]
+
+    def tally(self, metrics: Sequence[Metric] = ()) -> Tally:
+        """Return an empty account of a model's predictions."""
+        return Tally(self, metrics)
+
+    def guess(self, targets: Tensor, n: int) -> Tensor:
+        """Return the outputs [n, outputs] of a model that only knows what is usual.
+
+        Parameters
+        ----------
+        targets
+            What is known: targets of training data.
+        n
+            How many samples, or tokens, to guess.
+        """
+        if self.targets.has_classes:
+            seen = targets[targets != IGNORED]
+            counts = torch.bincount(seen.flatten(), minlength=self.targets.n_outputs)
+            usual = ((counts + 1.0) / (counts.sum() + len(counts))).log()
+        else:
+            usual = targets.reshape(len(targets), -1).float().mean(0)
+            if self.targets.kind == "multi-label":
+                usual = torch.logit(usual, eps=1 / (len(targets) + 2))
+        return usual.expand(n, -1)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good a model is on some samples.
+
+    Attributes
+    ----------
+    correct, counted
+        How many predictions are right of how many; 0 of 0 where none can be.
+    n
+        Number of samples.
+    loss
+        Mean loss.
+    values
+        What the metrics say that were asked for; None where one is not defined.
+    """
+
+    correct: int
+    n: int
+    loss: float
+    counted: int = 0
+    values: tuple[float | None, ...] = ()
+
+    @property
+    def accuracy(self) -> float:
+        """Share of predictions that are right; 0 if there are none."""
+        return self.correct / self.counted if self.counted else 0.0
+
+
+class Tally:
+    """An account of a model's predictions, batch after batch.
+
+    Parameters
+    ----------
+    goal
+        What the model is to do.
+    metrics
+        What to compute in the end, beside loss and accuracy.
+    """
+
+    def __init__(self, goal: Goal, metrics: Sequence[Metric] = ()) -> None:
+        self._goal = goal
+        self._metrics = tuple(metrics)
+        self._correct = self._counted = self._n = 0
+        self._loss = 0.0
+        self._kept: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, outputs: Tensor, targets: Tensor) -> None:
+        """Enter a batch: what the model gave, and what would have been right."""
+        if self._goal.targets.has_classes:
+            self._correct += int((outputs.argmax(-1) == targets).sum())
+            self._counted += _counted(targets)
+        self._n += len(targets)
+        self._loss += float(self._goal.criterion.total(outputs, targets))
+        if self._metrics:
+            self._kept.append((outputs.cpu(), targets.cpu()))
+
+    def score(self) -> Score:
+        """Return what came out."""
+        return Score(
+            self._correct, self._n, self._loss / max(self._n, 1), self._counted, self._values()
+        )
+
+    def _values(self) -> tuple[float | None, ...]:
+        if not self._metrics or not self._kept:
+            return (None,) * len(self._metrics)
+        outputs, truth = (torch.cat(each).numpy() for each in zip(*self._kept, strict=True))
+        given = Predictions.of(self._goal.targets, outputs, truth)
+        return tuple(metric(given) for metric in self._metrics)
+
+
+def _counted(targets: Tensor) -> int:
+    return len(targets) if targets.dim() == 1 else int((targets != IGNORED).sum())
+
+
+def goal_of(
+    targets: Targets,
+    loss: str | LossFunction = "auto",
+    metrics: Sequence[str | OwnMetric] = (),
+) -> Goal:
+    """Return what models are to do, by the names of a loss and of metrics.
+
+    Examples
+    --------
+    >>> goal_of(Targets("classification", 10)).metrics[0].name
+    'accuracy'
+    """
+    return Goal(targets, criterion_of(loss, targets), metrics_of(metrics, targets))
+
+
+CLASSIFICATION = Goal(Targets("classification", 1), CROSS_ENTROPY, (accuracy,))
+"""To tell classes apart, however many they are: the goal of a network that was given none."""

@@ -1,0 +1,80 @@
+"""Numbers and categories side by side: embeddings of codes, then two dense layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from learners.data.contents import Input, Targets, size_of
+from learners.models.network import MODELS, Network
+
+
+@MODELS.register("tabular")
+class Tabular(Network):
+    """Numbers as they are and embeddings of codes, then 64 and 32 ReLUs; takes any inputs."""
+
+    def __init__(self, inputs: Mapping[str, Input], n_outputs: int) -> None:
+        columns = Columns(inputs)
+        super().__init__(
+            features=columns,
+            hidden=nn.Sequential(
+                nn.Linear(columns.width, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU()
+            ),
+            head=nn.Linear(32, n_outputs),
+        )
+
+    @classmethod
+    def for_data(cls, inputs: Mapping[str, Input], targets: Targets) -> Tabular:
+        """Return the network for some data."""
+        return cls(inputs, targets.n_outputs)
+
+
+class Columns(nn.Module):
+    """All inputs of a sample as one vector: numbers as they are, each code by its embedding.
+
+    Attributes
+    ----------
+    width
+        Length of the vector.
+    """
+
+    def __init__(self, inputs: Mapping[str, Input]) -> None:
+        super().__init__()
+        self._inputs = dict(inputs)
+        self.width = sum(size_of(each) for each in inputs.values() if not each.codes)
+        self.embeddings = nn.ModuleDict()
+        for name, each in inputs.items():
+            counts = codes_of(each)
+            if counts:
+                tables = [nn.Embedding(n, embedding_width(n)) for n in counts]
+                self.embeddings[name.replace(".", "_")] = nn.ModuleList(tables)
+                self.width += sum(table.embedding_dim for table in tables)
+
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor:
+        """Return a vector for each sample."""
+        given = dict(zip(self._inputs, inputs, strict=True)) if inputs else named
+        parts = []
+        for name, each in self._inputs.items():
+            flat = given[name].flatten(1) if given[name].dim() > 1 else given[name][:, None]
+            if not each.codes:
+                parts.append(flat)
+                continue
+            tables = self.embeddings[name.replace(".", "_")]
+            assert isinstance(tables, nn.ModuleList)
+            parts += [table(flat[:, column]) for column, table in enumerate(tables)]
+        return torch.cat(parts, dim=1)
+
+
+def codes_of(each: Input) -> tuple[int, ...]:
+    """Return how many values each column of codes has; nothing for numbers."""
+    if len(each.codes) == 1:
+        return each.codes * size_of(each)
+    return each.codes
+
+
+def embedding_width(n_codes: int) -> int:
+    """Return how many numbers stand for one of some codes."""
+    return min(16, math.ceil(n_codes / 2))

@@ -1,0 +1,240 @@
+"""An experiment from its runs to its folder: resumable at any moment, several runs at a time."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coalitions import __version__
+from coalitions.drawing.pictures import plain_style
+from coalitions.errors import InvalidInputError
+from coalitions.extras import needed
+from coalitions.files.text import json_text
+from coalitions.files.writing import write_whole
+from learners.comparisons.cells import Cell, CellWatch, planned_cell, run_cells
+from learners.reproduction.claims import Claim
+from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
+from learners.reproduction.measured import Measured
+from learners.reproduction.printed import PaperTable
+from learners.reproduction.summary import write_summary
+from learners.reproduction.tables import agreements, comma_separated, latex, markdown
+from learners.runs.run import Result, completed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment about to be carried out.
+
+    Attributes
+    ----------
+    name, experiment, scale, seeds, folder
+        Which, how much of it, and where it is kept.
+    cells
+        Its runs, seed by seed, each with how far it is.
+    keys
+        The row and the columns of every cell.
+    """
+
+    name: str
+    experiment: Experiment
+    scale: Scale
+    seeds: tuple[int, ...]
+    folder: Path
+    cells: tuple[Cell, ...]
+    keys: tuple[Key, ...]
+
+    @property
+    def left(self) -> int:
+        """Runs that are not finished."""
+        return sum(cell.stage != "finished" for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What came out of an experiment."""
+
+    plan: Plan
+    found: Measured
+    printed: PaperTable | None
+    claims: tuple[Claim, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the outcome as plain values."""
+        return {
+            "name": self.plan.name,
+            "title": self.plan.experiment.title,
+            "scale": self.plan.scale,
+            "seeds": list(self.plan.seeds),
+            "rows": {
+                row: {column: list(values) for column, values in columns.items()}
+                for row, columns in self.found.rows.items()
+            },
+            "unit": self.found.unit,
+            "order": agreements(self.found, self.printed),
+            "claims": [claim.document() for claim in self.claims],
+        }
+
+
+def plan(
+    name: str,
+    scale: Scale,
+    out: Path,
+    *,
+    seeds: int | None = None,
+    data_dir: Path | None = None,
+    force: bool = False,
+) -> Plan:
+    """Return an experiment with all its runs, checked before the first of them.
+
+    Parameters
+    ----------
+    name
+        A name of `EXPERIMENTS`.
+    scale
+        How much is done.
+    out
+        Folder that has, or will have, a folder of the experiment's name.
+    seeds
+        Number of seeds; what is usual at the scale if None.
+    data_dir
+        Where data files are.
+    force
+        Replace runs that were made with other settings.
+    """
+    experiment = EXPERIMENTS[name]()
+    experiment.data_dir = data_dir
+    n_seeds = experiment.seeds[scale] if seeds is None else seeds
+    if n_seeds < 1:
+        raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")
+    numbers = tuple(range(n_seeds))
+    folder = out / name
+    runs = experiment.runs(scale)
+    cells, keys = [], []
+    shared = {} if data_dir is None or scale == "smoke" else {"data_dir": str(data_dir.resolve())}
+    configs = {key: completed({**shared, **given, "seed": 0}) for key, given in runs.items()}
+    for seed in numbers:  # seed by seed, so that early seeds are complete early
+        for key, config in configs.items():
+            place = folder / "runs" / _slug(key) / f"seed{seed}"
+            title = ", ".join(part for part in key if part)
+            cells.append(planned_cell(title, replace(config, seed=seed), place, force=force))
+            keys.append(key)
+    return Plan(name, experiment, scale, numbers, folder, tuple(cells), tuple(keys))
+
+
+def carry_out(
+    plan: Plan, *, jobs: int = 1, watch: CellWatch | None = None, command: str = ""
+) -> Reproduced:
+    """Return what came out of an experiment, and write it to its folder.
+
+    Parameters
+    ----------
+    plan
+        The experiment; see `plan`.
+    jobs
+        Runs at a time, see `learners.comparisons.cells.run_cells`.
+    watch
+        Told of the runs as they go.
+    command
+        What was typed, to be repeated.
+    """
+    needed("matplotlib")
+    experiment, scale = plan.experiment, plan.scale
+    everything = run_cells(plan.cells, jobs=jobs, watch=watch)
+    results: dict[Key, list[Result]] = {}
+    for key, result in zip(plan.keys, everything, strict=True):
+        results.setdefault(key, []).append(result)
+    found = experiment.measured(results, scale, plan.seeds)
+    claims = tuple(experiment.claims(found, results))
+    reproduced = Reproduced(plan, found, experiment.printed, claims)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    _write(reproduced, experiment.figures(found, results, scale), command)
+    write_summary(plan.folder.parent)
+    return reproduced
+
+
+def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
+    plan, found, printed = done.plan, done.found, done.printed
+    table = markdown(found, printed, done.claims)
+    files: dict[str, bytes] = {
+        "table.md": (_heading(done, command) + table + _foot(done)).encode(),
+        "table.csv": comma_separated(found, printed, plan.seeds).encode(),
+        "table.tex": latex(found, printed).encode(),
+        "claims.json": json_text([claim.document() for claim in done.claims]).encode(),
+        "experiment.json": json_text(
+            {**done.document(), "command": command, "machine": _machine()}
+        ).encode(),
+    }
+    for name, figure in figures.items():
+        for kind in ("svg", "png"):
+            files[f"{name}.{kind}"] = _picture(figure, kind)
+    for key, cell in zip(plan.keys, plan.cells, strict=True):
+        if cell.config.seed == plan.seeds[0]:
+            files[f"configurations/{_slug(key)}.toml"] = cell.config.toml().encode()
+    for name, content in files.items():
+        path = plan.folder / name
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, content)
+
+
+def _heading(done: Reproduced, command: str) -> str:
+    printed, plan = done.printed, done.plan
+    source = "" if printed is None else f"{printed.paper}, {printed.where}. "
+    seeds = "one seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds, mean ± sd"
+    lines = [
+        f"# {plan.name}: {plan.experiment.title}",
+        "",
+        f"{source}Scale `{plan.scale}`, {seeds}.",
+    ]
+    if command:
+        lines += ["", f"`{command}`"]
+    return "\n".join([*lines, "", ""])
+
+
+def _foot(done: Reproduced) -> str:
+    notes = [*done.plan.experiment.notes(done.plan.scale)]
+    if done.printed is not None:
+        notes += done.printed.notes
+    machine = _machine()
+    notes.append(
+        f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
+        f" {machine['version']}."
+    )
+    return "\n" + "\n".join(f"- {note}" for note in notes) + "\n"
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "version": __version__,
+    }
+
+
+@plain_style()
+def _picture(figure: Figure, kind: str) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else {})
+    return file.getvalue()
+
+
+def _slug(key: Key) -> str:
+    """Return a folder's name for a row and its columns.
+
+    Examples
+    --------
+    >>> _slug(("FedAvg+FT", "MNIST, 10 clients"))
+    'fedavg+ft--mnist-10-clients'
+    """
+    parts = (re.sub(r"[^\w+.=-]+", "-", part.lower()).strip("-") for part in key if part)
+    return "--".join(parts)

@@ -1,0 +1,181 @@
+"""One table or figure of a paper: what is run, what is read off, what is claimed."""
+
+from __future__ import annotations
+
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from coalitions.registry import Registry
+from learners.reproduction.claims import Claim
+from learners.reproduction.measured import Measured
+from learners.reproduction.printed import PaperTable, paper_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from learners.runs.run import Result
+
+Scale = Literal["smoke", "small", "paper"]
+"""How much is done: seconds, up to twenty minutes of two cores, or what the paper did."""
+
+Key: TypeAlias = tuple[str, str]
+"""A row and a group of columns: runs that differ in their seed alone."""
+
+Results: TypeAlias = Mapping[Key, Sequence["Result"]]
+"""The runs that were made, one for each seed."""
+
+SEEDS: Mapping[Scale, int] = {"smoke": 1, "small": 5, "paper": 5}
+"""Seeds, if the user names no number."""
+
+
+class Experiment(ABC):
+    """A table or figure of a paper.
+
+    To add one, write a subclass in a module of `learners.reproduction.experiments` and decorate it
+    with ``@EXPERIMENTS.register("paper-table1")``. Its docstring's first line is its title.
+
+    Attributes
+    ----------
+    source
+        Name of the file with what the paper prints, if it prints numbers.
+    data_dir
+        Where data files are, for experiments that read some without a run.
+    seeds
+        Seeds by scale, if not the usual ones.
+    """
+
+    source: ClassVar[str | None] = None
+    data_dir: Path | None = None
+    seeds: ClassVar[Mapping[Scale, int]] = SEEDS
+
+    @property
+    def title(self) -> str:
+        """What it shows, in a line."""
+        return (type(self).__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def printed(self) -> PaperTable | None:
+        """What the paper prints."""
+        return None if self.source is None else paper_table(self.source)
+
+    @abstractmethod
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return the settings of all runs, without their seeds; empty if nothing is trained."""
+
+    @abstractmethod
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the table that the runs give."""
+
+    @abstractmethod
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return what the paper claims, with what came out."""
+
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
+        """Return the figures by name: bars of the table, if the experiment has no other."""
+        from learners.reproduction.pictures import bars
+
+        return {"figure": bars(found, self.printed, self.title)}
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what a reader must know of the difference between the paper and a scale."""
+        return ()
+
+
+EXPERIMENTS: Registry[type[Experiment]] = Registry(
+    "experiment", "learners.reproduction.experiments"
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row: a method with options and settings of its own, and which of its models is tested.
+
+    Attributes
+    ----------
+    algorithm, options, settings
+        As in a run's configuration.
+    tested
+        Name of the model, such as ``trained``; the one that the method deploys if empty.
+    """
+
+    algorithm: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    tested: str = ""
+
+    def run(self, shared: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of its run, given those that all rows share."""
+        options = {"options": dict(self.options)}
+        return {**shared, **self.settings, "algorithm": self.algorithm, **options}
+
+
+def mean_accuracy(result: Result, tested: str = "") -> float:
+    """Return the mean test accuracy over clients, in percent."""
+    prefix = f"{tested}_" if tested else ""
+    return 100 * float(result.metrics[f"{prefix}mean_test_accuracy"])
+
+
+def domain_accuracies(result: Result, tested: str = "") -> dict[str, float]:
+    """Return the mean test accuracy of the honest clients of every domain, in percent."""
+    from learners.runs.reading import read_run
+
+    assert result.out is not None
+    prefix = f"{tested}_" if tested else ""
+    clients = read_run(Path(result.out)).clients
+    assert clients is not None
+    found: dict[str, list[float]] = {}
+    accuracies = result.metrics[f"{prefix}per_client_test_accuracy"]
+    for accuracy, domain, poisoned in zip(
+        accuracies, clients.domains, clients.poisoned, strict=True
+    ):
+        if not poisoned and accuracy is not None:
+            found.setdefault(domain, []).append(100 * accuracy)
+    return {domain: statistics.fmean(each) for domain, each in found.items()}
+
+
+class AccuracyTable(Experiment):
+    """A table of mean test accuracies: methods in rows, federations in columns."""
+
+    ours: ClassVar[str]
+    """The row whose lead is claimed."""
+
+    @abstractmethod
+    def methods(self, scale: Scale) -> Mapping[str, Method]:
+        """Return the rows."""
+
+    @abstractmethod
+    def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
+        """Return the settings that all rows share, by column."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return a run for every row in every column; rows may share one."""
+        return {
+            (row, column): method.run(shared)
+            for column, shared in self.federations(scale).items()
+            for row, method in self.methods(scale).items()
+        }
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the accuracies."""
+        methods = self.methods(scale)
+        columns = tuple(self.federations(scale))
+        return Measured(
+            columns,
+            {
+                row: {
+                    column: [mean_accuracy(each, method.tested) for each in results[row, column]]
+                    for column in columns
+                }
+                for row, method in methods.items()
+            },
+        )
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that our row leads in every column."""
+        from learners.reproduction.claims import best
+
+        return [best(found, self.ours, column, self.printed) for column in found.columns]

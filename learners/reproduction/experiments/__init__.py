@@ -1,0 +1,1 @@
+"""The experiments, some in each module."""

@@ -1,0 +1,197 @@
+"""FedACS: Table 1, Figs. 1a and 1b, on Fashion-MNIST and CIFAR-10."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from learners.reproduction.claims import Claim, above, best
+from learners.reproduction.experiment import (
+    EXPERIMENTS,
+    AccuracyTable,
+    Key,
+    Method,
+    Results,
+    Scale,
+)
+from learners.reproduction.measured import Measured
+
+OURS = "FedACS"
+
+SETS = {"CIFAR-10": "cifar10", "FMNIST": "fashion-mnist"}
+
+METHODS = {
+    "Local": Method("local"),
+    "FedAvg": Method("fedavg"),
+    "Ditto": Method("ditto"),
+    "PerAvg": Method("per-fedavg"),
+    "pFedMe": Method("pfedme"),
+    "APFL": Method("apfl"),
+    "FedAMP": Method("fedamp"),
+    OURS: Method("fedacs"),
+    "FedACS, p = 0.9": Method("fedacs", {"p": 0.9}),
+}
+"""The paper's rows, and a second quantile: the paper does not say its own."""
+
+
+def federation(
+    data: str, partition: str, scale: Scale, *, images: int, clients: int = 100, part: float = 1.0
+) -> dict[str, Any]:
+    """Return the settings of a column.
+
+    Parameters
+    ----------
+    data
+        The paper's name of the data set.
+    partition
+        The split.
+    scale
+        How much is done.
+    images
+        Training images of a client.
+    clients, part
+        Number of clients, and the share of them in each round.
+    """
+    if scale == "smoke":
+        return {
+            "dataset": "digits", "partition": partition, "clients": 4, "train_size": 16,
+            "rounds": 2, "local_epochs": 1, "validation_share": 0.0,
+        }  # fmt: skip
+    shared: dict[str, Any] = {
+        "dataset": SETS[data], "partition": partition, "validation_share": 0.0,
+        "train_size": images, "test_size": 40, "participation": part,
+    }  # fmt: skip
+    if scale == "small":
+        few = 20 if clients == 100 else 50
+        return {
+            **shared, "clients": few, "model": "lenet-5", "rounds": 15, "local_epochs": 2,
+            "train_size": min(images, 200), "evaluate_every": 15,
+            "participation": part if few * part >= 10 else 10 / few,
+        }  # fmt: skip
+    return {
+        **shared, "clients": clients, "model": "cnn", "rounds": 50, "local_epochs": 5,
+        "evaluate_every": 50,
+    }  # fmt: skip
+
+
+def sets(scale: Scale) -> list[str]:
+    """Return the data sets; the smallest scale has digits in place of either."""
+    return list(SETS)[:1] if scale == "smoke" else list(SETS)
+
+
+def notes(scale: Scale) -> list[str]:
+    """Return what differs from the paper."""
+    if scale == "smoke":
+        return ["Digits of scikit-learn, two rounds: the figures mean nothing."]
+    told = ["The paper names no network, rounds, epochs, learning rate or quantile p."]
+    if scale == "small":
+        told.append(
+            "20 clients (50 where the paper has 500), LeNet-5, 15 rounds, at most 200 images."
+        )
+    return told
+
+
+class _Bars(AccuracyTable):
+    ours = OURS
+    seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
+
+    def methods(self, scale: Scale) -> Mapping[str, Method]:
+        """Return the paper's rows."""
+        return METHODS
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        return [*notes(scale), "The paper shows bars, not numbers."]
+
+
+@EXPERIMENTS.register("fedacs-fig1a")
+class Fig1a(_Bars):
+    """Eight methods with enough data: two labels a client, and Dirichlet 0.5."""
+
+    def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
+        """Return both data sets with both splits."""
+        return {
+            f"{data}, {name}": federation(data, partition, scale, images=500)
+            for name, partition in (("two labels", "pathological:2"), ("Dir 0.5", "dirichlet:0.5"))
+            for data in sets(scale)
+        }
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that one model for all does worse, and APFL best with two labels."""
+        told = [above(found, OURS, "FedAvg", column) for column in found.columns]
+        labels = [column for column in found.columns if "two labels" in column]
+        rivals = tuple(row for row in METHODS if row != "APFL")
+        return [*told, *(best(found, "APFL", column, among=rivals) for column in labels)]
+
+
+@EXPERIMENTS.register("fedacs-fig1b")
+class Fig1b(_Bars):
+    """Eight methods with little data: 50 images a client, and 500 clients."""
+
+    def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
+        """Return both data sets with few images, and with many clients of whom few take part."""
+        few = {
+            f"{data}, 50 images": federation(data, "dirichlet:0.5", scale, images=50)
+            for data in sets(scale)
+        }
+        many = {
+            f"{data}, 500 clients": federation(
+                data, "dirichlet:0.5", scale, images=50, clients=500, part=0.1
+            )
+            for data in sets(scale)
+        }
+        return few if scale == "smoke" else few | many
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that FedACS leads everywhere."""
+        rivals = tuple(row for row in METHODS if OURS not in row)
+        return [best(found, OURS, column, among=rivals) for column in found.columns]
+
+
+@EXPERIMENTS.register("fedacs-table1")
+class Table1(AccuracyTable):
+    """Global and personal models of two methods beside local training."""
+
+    source = "fedacs-table1"
+    ours = "Local"
+    seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
+
+    def methods(self, scale: Scale) -> Mapping[str, Method]:
+        """Return the paper's rows; a method's two models come from one run."""
+        return {
+            "Local": Method("local"),
+            "Ditto-P": Method("ditto"),
+            "Ditto-G": Method("ditto", tested="global"),
+            "PerAvg-P": Method("per-fedavg"),
+            "PerAvg-G": Method("per-fedavg", tested="global"),
+        }
+
+    def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
+        """Return both data sets with 50 images a client."""
+        return {data: federation(data, "dirichlet:0.5", scale, images=50) for data in sets(scale)}
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return the runs, without those that another row has."""
+        return {key: each for key, each in super().runs(scale).items() if not key[0].endswith("-G")}
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the accuracies of both models."""
+        both = dict(results)
+        for (row, column), runs in results.items():
+            if row.endswith("-P"):
+                both[f"{row[:-1]}G", column] = runs
+        return super().measured(both, scale, seeds)
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that global models do worse than personal ones and, with CIFAR-10, than local."""
+        told = []
+        for column in found.columns:
+            told.append(above(found, "Ditto-P", "Ditto-G", column, self.printed))
+            told.append(above(found, "PerAvg-P", "PerAvg-G", column, self.printed))
+        told.append(above(found, "Local", "Ditto-G", "CIFAR-10", self.printed))
+        told.append(above(found, "Local", "PerAvg-G", "CIFAR-10", self.printed))
+        return told
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        return notes(scale)

@@ -1,0 +1,225 @@
+"""pFedSV: what is counted or computed without training: Figs. 8 to 11, and the bound on rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from learners.algorithms.pfedsv import Order, PFedSV, chosen_downloads
+from learners.data.ground_truth import label_overlap
+from learners.data.partitions import shares_of
+from learners.models import build_model
+from learners.reproduction.claims import Claim, above, exact
+from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Results, Scale
+from learners.reproduction.measured import Measured
+from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traffic
+from learners.rows.parameters import Cut, Layout
+from learners.settings.seeding import generator
+
+ROUNDS, CLIENTS = 20, 10
+
+TRAFFIC: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "pFedSV": ("pfedsv", {"dynamic": False}),
+    "pFedSV (D)": ("pfedsv", {}),
+    "pFedSV (D+C)": ("pfedsv", {"shared_extractor": True}),
+    "FedFomo": ("fedfomo", {"dynamic": False}),
+    "FedAMP": ("fedamp", {}),
+    "FedAvg": ("fedavg", {}),
+}
+
+
+class _Counted(Experiment):
+    """Something that needs no run."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return no run: it is counted."""
+        return {}
+
+
+class _Traffic(_Counted):
+    network: ClassVar[str]
+    n_classes: ClassVar[int] = 10
+    cut: ClassVar[Cut] = "dense"
+    share: ClassVar[float]
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return what ten clients send and get in twenty rounds, as multiples of FedAvg's."""
+        size = self._size()
+        one_model = 2 * ROUNDS * CLIENTS * size.whole
+        rows: dict[str, dict[str, list[float]]] = {row: {"traffic": []} for row in TRAFFIC}
+        for seed in seeds:
+            relevant = _relevance(seed)
+            for row, (algorithm, options) in TRAFFIC.items():
+                trace = ideal_trace(relevant, ROUNDS, PFedSV(**options), seed=seed)
+                up, down = predicted_traffic(
+                    algorithm, size, trace, shared_extractor=options.get("shared_extractor", False)
+                )
+                rows[row]["traffic"].append(float(up.sum() + down.sum()) / one_model)
+        return Measured(("traffic",), rows, "× FedAvg")
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that dynamic downloads save, a shared extractor more; the classifier's share."""
+        size = self._size()
+        gap = abs(size.classifier_share - self.share)
+        return [
+            above(found, "FedFomo", "pFedSV (D)", "traffic"),
+            above(found, "pFedSV (D)", "pFedSV (D+C)", "traffic"),
+            above(found, "pFedSV (D+C)", "FedAMP", "traffic"),
+            exact(
+                f"the classifier has {self.share:.2%} of the parameters, to a point (here"
+                f" {size.classifier_share:.2%})",
+                0.01 - gap,
+            ),
+        ]
+
+    def _size(self) -> ModelSize:
+        network = build_model(self.network, shape=(3, 32, 32), n_classes=self.n_classes, seed=0)
+        return ModelSize.of(Layout.of(network), self.cut)
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return how it is counted."""
+        return [
+            "Nothing is trained: counts follow from the network and from games that tell exactly"
+            " who shares a label (ten clients, two labels each, twenty rounds).",
+            "The classifier is all layers after the convolutions.",
+        ]
+
+
+def _relevance(seed: int) -> Any:  # noqa: ANN401 (a matrix of truths)
+    shares = shares_of(
+        "distinct:2", np.full(10, 100), n_clients=CLIENTS, rng=generator(seed, "partition", "")
+    )
+    return label_overlap(shares)
+
+
+@EXPERIMENTS.register("pfedsv-fig8")
+class Fig8(_Traffic):
+    """Traffic of LeNet-5."""
+
+    network, share = "lenet-5", 0.4957
+
+
+@EXPERIMENTS.register("pfedsv-fig9")
+class Fig9(_Traffic):
+    """Traffic of ResNet-34."""
+
+    network, share, n_classes = "resnet-34", 0.023, 1000
+
+
+@EXPERIMENTS.register("pfedsv-fig10")
+class Fig10(_Traffic):
+    """Traffic of VGG-19."""
+
+    network, share, n_classes = "vgg-19", 0.8974, 1000
+
+
+@EXPERIMENTS.register("pfedsv-rounds")
+class Bound(_Counted):
+    """Rounds to find all relevant clients, and the paper's bound on them."""
+
+    cases = ((20, 4, 5), (20, 2, 5), (50, 10, 5), (100, 19, 5))
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the most rounds of many tries, by order of downloads."""
+        tries = {"smoke": 5, "small": 100, "paper": 1000}[scale]
+        rows: dict[str, dict[str, list[float]]] = {"bound": {}}
+        for case in self.cases:
+            column = "n = {}, m = {}, k = {}".format(*case)
+            rows["bound"][column] = [float(bound(*case))] * len(seeds)
+            orders: tuple[Order, ...] = ("scan", "mixed", "top-k")
+            for order in orders:
+                rows.setdefault(f"{order}, most of {tries}", {})[column] = [
+                    float(max(rounds_to_find(*case, order, seed * tries + t) for t in range(tries)))
+                    for seed in seeds
+                ]
+        return Measured(tuple(rows["bound"]), rows, "rounds")
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that no try exceeds the bound: with the order of the proof, and as printed."""
+        told = []
+        for row in found.rows:
+            if row != "bound":
+                slack = min(
+                    found.rows["bound"][column][0] - max(found.rows[row][column]) + 1
+                    for column in found.columns
+                )
+                order = row.partition(",")[0]
+                told.append(exact(f"all are found within the bound, order {order}", slack))
+        return told
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what is assumed."""
+        return ["Games tell exactly who is relevant; `top-k` is the order that the paper prints."]
+
+
+def bound(n: int, m: int, k: int) -> int:
+    """Return the paper's bound on the rounds: ⌈(n−m−1)/k⌉ + ⌈m/k⌉."""
+    return -(-(n - m - 1) // k) + -(-m // k)
+
+
+def rounds_to_find(n: int, m: int, k: int, order: Order, seed: int) -> int:
+    """Return the rounds until a client has downloaded its m relevant ones of n."""
+    rng = np.random.default_rng(seed)
+    relevant = rng.permutation(n - 1)[:m]
+    helps = np.zeros(n - 1, bool)
+    helps[relevant] = True
+    scores, scored = np.zeros(n - 1), np.zeros(n - 1, np.int64)
+    for t in range(1, 10 * n):
+        taken = chosen_downloads(
+            scores, scored, np.arange(n - 1), k=k, order=order, dynamic=True, explore=0.0, rng=rng
+        )
+        scores[taken] = 0.5 * scores[taken] + np.where(helps[taken], 0.05, -0.05)
+        scored[taken] += 1
+        if scored[relevant].all():
+            return t
+    return 10 * n
+
+
+@EXPERIMENTS.register("pfedsv-fig11")
+class Fig11(_Counted):
+    """Pictures recovered from an upload, without noise and with it."""
+
+    seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return how like the recovered pictures are to the true ones."""
+        from learners.attacks.inversion import inversion_of
+        from learners.privacy.mechanism import Privacy
+        from learners.settings.config import RunConfig
+
+        pictures = {"smoke": 1, "small": 4, "paper": 10}[scale]
+        plain, noised = [], []
+        for seed in seeds:
+            config = RunConfig(
+                dataset="digits" if scale == "smoke" else "cifar10",
+                data_dir=None if self.data_dir is None else str(self.data_dir),
+                model="mlp" if scale == "smoke" else "lenet-dlg",
+                clients=1, partition="iid", train_size=20, lr=0.1, local_epochs=1, seed=seed,
+            )  # fmt: skip
+            found = inversion_of(
+                config, pictures=pictures, steps=20 if scale == "smoke" else None,
+                privacy=Privacy("updates", 1.0, 1.0, 1e-5),
+            )  # fmt: skip
+            plain.append(float(np.mean([each.likeness[0] for each in found.pictures])))
+            noised.append(float(np.mean([each.noised_likeness[0] for each in found.pictures])))
+        return Measured(("PSNR",), {"original": {"PSNR": plain}, "σ = 1": {"PSNR": noised}}, "dB")
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that noise hides the pictures, and that without it they are seen."""
+        return [
+            above(found, "original", "σ = 1", "PSNR"),
+            exact(
+                "with noise nothing is seen: PSNR below 12 dB",
+                12 - max(found.rows["σ = 1"]["PSNR"]),
+            ),
+            exact(
+                "without noise pictures are seen: PSNR above 20 dB",
+                min(found.rows["original"]["PSNR"]) - 20,
+            ),
+        ]
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        return ["One picture, one step of SGD, updates clipped to 1. The paper shows pictures."]

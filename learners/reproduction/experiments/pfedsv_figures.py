@@ -1,0 +1,388 @@
+"""pFedSV: Figs. 2, 3, 4, 6 and 7, and the likeness of layers, all from runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from learners.comparisons.paired import Difference
+from learners.data.ground_truth import detection, label_overlap
+from learners.reproduction.claims import Claim, above, exact
+from learners.reproduction.experiment import (
+    EXPERIMENTS,
+    AccuracyTable,
+    Experiment,
+    Key,
+    Method,
+    Results,
+    Scale,
+)
+from learners.reproduction.experiments.pfedsv_tables import SMOKE
+from learners.reproduction.measured import Measured
+from learners.runs.reading import RunRecord, read_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from learners.runs.run import Result
+
+_SMOKE_NOTE = "Digits of scikit-learn, two rounds: the figures mean nothing."
+
+
+def _federation(scale: Scale, data: str, partition: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return ten clients with LeNet-5 on some images, or the smallest federation there is."""
+    if scale == "smoke":
+        return {**SMOKE, "dataset": "digits", "partition": partition}
+    small = {
+        "clients": 10, "model": "lenet-5", "rounds": 20, "local_epochs": 5, "lr": 0.05,
+        "train_size": 200, "test_size": 100,
+    }  # fmt: skip
+    whole = {"clients": 10, "model": "cnn", "rounds": 20, "local_epochs": 5, "lr": 0.01}
+    return {
+        **(small if scale == "small" else whole), "dataset": data, "partition": partition, **more,
+    }  # fmt: skip
+
+
+def _record(run: Result) -> RunRecord:
+    assert run.out is not None
+    return read_run(Path(run.out))
+
+
+def _truth(record: RunRecord) -> NDArray[np.bool_]:
+    assert record.clients is not None
+    return label_overlap(record.clients.labels)
+
+
+@EXPERIMENTS.register("pfedsv-fig2")
+class Fig2(Experiment):
+    """What irrelevant clients do to a client's model: FedAvg with all, and with the relevant."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return client A with everyone, and with B and C alone, who share its labels."""
+        friends = "0,2,4,6,8/0,2,4/6,8"
+        everyone = f"{friends}/1,3,5/7,9"
+        return {
+            (row, ""): Method("fedavg").run(
+                {
+                    **_federation(scale, "mnist", f"labels:{labels}"),
+                    "clients": labels.count("/") + 1,
+                }
+            )
+            for row, labels in (("all five", everyone), ("A, B, C", friends))
+        }
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the accuracy of client A after the last round."""
+        return Measured(
+            ("client A",),
+            {
+                row: {"client A": [_of_a(run)[-1] for run in runs]}
+                for (row, _), runs in results.items()
+            },
+        )
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that A is better off with those who share its labels."""
+        return [above(found, "A, B, C", "all five", "client A")]
+
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
+        """Return the accuracy of client A over the rounds."""
+        from learners.reproduction.pictures import curves
+
+        lines = {row: [_of_a(run) for run in runs] for (row, _), runs in results.items()}
+        return {"figure": curves(lines, self.title, "round", "accuracy of client A, %")}
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        if scale == "smoke":
+            return [_SMOKE_NOTE]
+        return ["A: even digits; B: 0, 2, 4; C: 6, 8; D: 1, 3, 5; E: 7, 9."]
+
+
+def _of_a(run: Result) -> list[float]:
+    return [100 * line["per_client_test_accuracy"][0] for line in run.history]
+
+
+@EXPERIMENTS.register("pfedsv-fig3")
+class Fig3(Experiment):
+    """Whether models that are near to each other belong to clients that share labels."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return local training on two labels each."""
+        return {("local", ""): Method("local").run(_federation(scale, "cifar10", "distinct:2"))}
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return distances to those who share labels and to others, and how often they mislead."""
+        runs = results["local", ""]
+        near, far, wrong = [], [], []
+        for run in runs:
+            squares, truth = _squared_distances(run), _truth(_record(run))
+            others = ~truth & ~np.eye(len(truth), dtype=bool)
+            near.append(float(squares[truth].mean()))
+            far.append(float(squares[others].mean()))
+            pairs = [
+                squares[i, others[i]][None, :] < squares[i, truth[i]][:, None]
+                for i in range(len(truth))
+            ]
+            wrong.append(100 * float(np.mean(np.concatenate([each.ravel() for each in pairs]))))
+        return Measured(
+            ("all clients",),
+            {
+                "squared distance, shared label": {"all clients": near},
+                "squared distance, no shared label": {"all clients": far},
+                "pairs in the wrong order": {"all clients": wrong},
+            },
+            "‖θ_i − θ_j‖² or %",
+        )
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that distances put strangers before relevant clients, at least now and then."""
+        wrong = found.rows["pairs in the wrong order"]["all clients"]
+        low = min(wrong)
+        mean = sum(wrong) / len(wrong)
+        return [
+            Claim(
+                "model distance misleads: strangers nearer than relevant clients (% of pairs)",
+                None,
+                Difference(mean, low, max(wrong)),
+            )
+        ]
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        if scale == "smoke":
+            return [_SMOKE_NOTE]
+        return ["The interval of the claim is the range over seeds."]
+
+
+def _squared_distances(run: Result) -> NDArray[np.float64]:
+    rows = torch.stack(
+        [
+            torch.nn.utils.parameters_to_vector(run.model(c).parameters()).detach().double()
+            for c in range(run.config.clients)
+        ]
+    )
+    distances: NDArray[np.float64] = (torch.cdist(rows, rows) ** 2).numpy()
+    return distances
+
+
+@EXPERIMENTS.register("pfedsv-fig4")
+class Fig4(AccuracyTable):
+    """Multiwise against pairwise weights, where everyone is told who is relevant."""
+
+    ours = "multiwise"
+
+    def methods(self, scale: Scale) -> Mapping[str, Method]:
+        """Return Shapley values, two similarities, and the gain of each model alone."""
+        kinds = {
+            "multiwise": "multiwise", "pairwise, distance": "similarity",
+            "pairwise, cosine": "cosine", "pairwise, gain": "pairwise",
+        }  # fmt: skip
+        return {
+            row: Method("pfedsv", {"told": True, "collaboration": kind})
+            for row, kind in kinds.items()
+        }
+
+    def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
+        """Return ten clients with two labels each; most images are for the games."""
+        more = {"train_size": 300, "validation_share": 2 / 3} if scale == "small" else {}
+        return {"accuracy": _federation(scale, "cifar10", "distinct:2", **more)}
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that Shapley values lead each of the others."""
+        rivals = [row for row in found.rows if row != self.ours]
+        return [above(found, self.ours, row, "accuracy") for row in rivals]
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        if scale == "smoke":
+            return [_SMOKE_NOTE]
+        return ["100 images to train on and 200 for the games; the paper says no numbers."]
+
+
+@EXPERIMENTS.register("pfedsv-fig6")
+class Fig6(Experiment):
+    """Dirichlet splits of MNIST: the smaller α, the fewer labels a client has."""
+
+    alphas = (0.1, 0.5, 1.0, 10.0)
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return runs of one round without a lesson to speak of: they deal the data."""
+        small = {"rounds": 1, "local_epochs": 1, "train_size": 30 if scale == "smoke" else 200}
+        return {
+            (f"α = {alpha:g}", ""): Method("local").run(
+                {**_federation(scale, "mnist", f"dirichlet:{alpha:g}"), **small}
+            )
+            for alpha in self.alphas
+        }
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return how many labels a client has, counted by their entropy."""
+        rows = {
+            row: {"labels a client": [_labels_held(_record(run)) for run in runs]}
+            for (row, _), runs in results.items()
+        }
+        return Measured(("labels a client",), rows, "exp of the entropy")
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that every α has fewer labels than the next larger one."""
+        rows = list(found.rows)
+        return [
+            above(found, more, fewer, "labels a client") for fewer, more in itertools.pairwise(rows)
+        ]
+
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
+        """Return the images of each label at each client."""
+        from learners.reproduction.pictures import matrices
+
+        panels = {}
+        for (row, _), runs in results.items():
+            clients = _record(runs[0]).clients
+            assert clients is not None
+            panels[row] = clients.labels.astype(np.float64)
+        return {"figure": matrices(panels, "Images of each label (columns) at each client (rows)")}
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        return [_SMOKE_NOTE] if scale == "smoke" else ["200 images a client."]
+
+
+def _labels_held(record: RunRecord) -> float:
+    assert record.clients is not None
+    shares = record.clients.labels / record.clients.labels.sum(axis=1, keepdims=True)
+    logs = np.log(np.where(shares > 0, shares, 1.0))
+    return float(np.exp(-(shares * logs).sum(axis=1)).mean())
+
+
+@EXPERIMENTS.register("pfedsv-fig7")
+class Fig7(Experiment):
+    """Who is found relevant to whom: pFedSV and FedFomo beside the truth."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return both methods on two labels each."""
+        shared = _federation(scale, "mnist", "distinct:2")
+        return {
+            ("pFedSV", ""): Method("pfedsv").run(shared),
+            ("FedFomo", ""): Method("fedfomo").run(shared),
+        }
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return precision and recall of positive relevance after the last round."""
+        rows: dict[str, dict[str, list[float]]] = {}
+        for (row, _), runs in results.items():
+            found = [detection(_last(run), _truth(_record(run))) for run in runs]
+            rows[row] = {
+                "precision": [100 * each.precision for each in found],
+                "recall": [100 * each.recall for each in found],
+            }
+        return Measured(("precision", "recall"), rows)
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that pFedSV finds all relevant clients and no other, and FedFomo does not."""
+        perfect = [
+            exact(f"pFedSV's {column} is above 95 %", min(found.rows["pFedSV"][column]) - 95.0)
+            for column in found.columns
+        ]
+        return [*perfect, *(above(found, "pFedSV", "FedFomo", each) for each in found.columns)]
+
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
+        """Return the relevance matrices and the truth."""
+        from learners.reproduction.pictures import matrices
+
+        panels = {row: _last(runs[0]) for (row, _), runs in results.items()}
+        first = next(iter(results.values()))[0]
+        panels["truth"] = _truth(_record(first)).astype(np.float64)
+        return {"figure": matrices(panels, "Relevance of clients (columns) to clients (rows)")}
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        return [_SMOKE_NOTE] if scale == "smoke" else ["200 images a client, LeNet-5."]
+
+
+def _last(run: Result) -> NDArray[np.float64]:
+    last: NDArray[np.float64] = _record(run).arrays["relevance"][-1]
+    return last
+
+
+@EXPERIMENTS.register("pfedsv-cka")
+class Likeness(Experiment):
+    """Feature extractors of different clients are alike, their classifiers are not (CKA)."""
+
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return local training on two labels each."""
+        return {("local", ""): Method("local").run(_federation(scale, "mnist", "distinct:2"))}
+
+    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
+        """Return the mean likeness of two clients' layers on the same pictures."""
+        values = [_layer_likeness(run) for run in results["local", ""]]
+        return Measured(
+            ("likeness",),
+            {
+                "features": {"likeness": [features for features, _ in values]},
+                "classifier": {"likeness": [classifier for _, classifier in values]},
+            },
+            "linear CKA",
+        )
+
+    def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
+        """Return that features are more alike than what classifiers make of them."""
+        return [above(found, "features", "classifier", "likeness")]
+
+    def notes(self, scale: Scale) -> Sequence[str]:
+        """Return what differs."""
+        told = "The paper quotes the observation from other work; it measures nothing of it."
+        return [_SMOKE_NOTE] if scale == "smoke" else [told]
+
+
+def linear_cka(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    r"""Return the centred kernel alignment of two representations [N, ·] of the same samples.
+
+    .. math:: \lVert Y^\top X \rVert_F^2 / (\lVert X^\top X \rVert_F \lVert Y^\top Y \rVert_F)
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+    >>> round(linear_cka(x, 3.0 * x[:, ::-1] + 1.0), 12)
+    1.0
+    """
+    one, other = one - one.mean(axis=0), other - other.mean(axis=0)
+    scale = np.linalg.norm(one.T @ one) * np.linalg.norm(other.T @ other)
+    return float(np.linalg.norm(other.T @ one) ** 2 / scale) if scale > 0 else 0.0
+
+
+def _keep_input(into: list[torch.Tensor]) -> Callable[..., None]:
+    """Return a hook that keeps what goes into a layer."""
+
+    def hook(_: object, inputs: tuple[torch.Tensor, ...], __: object) -> None:
+        into.append(inputs[0])
+
+    return hook
+
+
+def _layer_likeness(run: Result) -> tuple[float, float]:
+    """Return the mean likeness of all pairs of clients: before the last layer, and after it."""
+    from learners.runs.run import data_of
+
+    data = data_of(run.config)
+    pictures = torch.cat([torch.as_tensor(each.test.inputs)[:20] for each in data.clients])
+    hidden, given = [], []
+    for client in range(run.config.clients):
+        network = run.model(client)
+        heads = [part for part in network.modules() if isinstance(part, torch.nn.Linear)]
+        seen: list[torch.Tensor] = []
+        handle = heads[-1].register_forward_hook(_keep_input(seen))
+        with torch.inference_mode():
+            given.append(network(pictures).double().numpy())
+        handle.remove()
+        hidden.append(seen[0].double().numpy())
+    pairs = [(i, j) for i in range(len(hidden)) for j in range(i)]
+    return (
+        float(np.mean([linear_cka(hidden[i], hidden[j]) for i, j in pairs])),
+        float(np.mean([linear_cka(given[i], given[j]) for i, j in pairs])),
+    )

@@ -1,0 +1,79 @@
+"""What came out here: figures by row, column and seed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from learners.comparisons.paired import Difference, paired_difference
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table with a figure for every seed.
+
+    Attributes
+    ----------
+    columns
+        Names of the columns.
+    rows
+        Figures by row and column, one for each seed in the same order; what was not measured is
+        not there.
+    unit
+        What the numbers are.
+    """
+
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Sequence[float]]]
+    unit: str = "%"
+
+    def get(self, row: str, column: str) -> Sequence[float] | None:
+        """Return a row's figures in a column, None if they were not measured."""
+        return self.rows.get(row, {}).get(column)
+
+    def mean(self, row: str, column: str) -> float | None:
+        """Return the mean over seeds."""
+        found = self.get(row, column)
+        return None if found is None else statistics.fmean(found)
+
+    def gap(self, row: str, other: str, column: str) -> Difference | None:
+        """Return by how much one row is above another, seed by seed."""
+        one, two = self.get(row, column), self.get(other, column)
+        return None if one is None or two is None else paired_difference(one, two)
+
+    def best_other(self, row: str, column: str, among: Sequence[str] | None = None) -> str | None:
+        """Return which other row has the highest mean in a column.
+
+        Parameters
+        ----------
+        row, column
+            Whose rivals, and where.
+        among
+            The rivals, if not all rows.
+        """
+        rivals = [
+            (mean, name)
+            for name in (self.rows if among is None else among)
+            if name != row and (mean := self.mean(name, column)) is not None
+        ]
+        return max(rivals)[1] if rivals else None
+
+
+def order_agreement(printed: Mapping[str, float], found: Mapping[str, float]) -> float | None:
+    """Return Spearman's correlation of two orders of the same rows.
+
+    None for fewer than three, or where all are equal: there is no order then.
+
+    Examples
+    --------
+    >>> order_agreement({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 0.9, "b": 0.5, "c": 0.4})
+    1.0
+    """
+    shared = [name for name in printed if name in found]
+    theirs, ours = [printed[name] for name in shared], [found[name] for name in shared]
+    if len(shared) < 3 or len(set(theirs)) == 1 or len(set(ours)) == 1:
+        return None
+    from scipy.stats import spearmanr
+
+    return round(float(spearmanr(theirs, ours).statistic), 12)

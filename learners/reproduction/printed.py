@@ -1,0 +1,90 @@
+"""What the papers print, as data: a file for each table, with its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure of a paper: a mean and, where there is one, what stands behind the ±."""
+
+    mean: float
+    spread: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mean:g}" if self.spread is None else f"{self.mean:g} ± {self.spread:g}"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table as a paper prints it.
+
+    Attributes
+    ----------
+    paper
+        Which paper.
+    where
+        The table, and how its columns are called there.
+    unit
+        What the numbers are.
+    columns
+        Names of the columns.
+    rows
+        Figures by row and column; what the paper leaves out is not there.
+    notes
+        What is odd about the source.
+    """
+
+    paper: str
+    where: str
+    unit: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Printed]]
+    notes: tuple[str, ...] = ()
+
+    def get(self, row: str, column: str) -> Printed | None:
+        """Return a figure, None if the paper has none there."""
+        return self.rows.get(row, {}).get(column)
+
+    def gap(self, row: str, other: str, column: str) -> float | None:
+        """Return by how much one row is above another in a column, None if one is not there."""
+        one, two = self.get(row, column), self.get(other, column)
+        return None if one is None or two is None else one.mean - two.mean
+
+    def lead(self, row: str, column: str) -> float | None:
+        """Return by how much a row is above the best of all others in a column."""
+        others = [self.gap(row, other, column) for other in self.rows if other != row]
+        return min((gap for gap in others if gap is not None), default=None)
+
+
+def paper_table(name: str) -> PaperTable:
+    """Return the table in ``papers/NAME.json``.
+
+    Examples
+    --------
+    >>> str(paper_table("pfedsv-table1").rows["pFedSV"]["MNIST, 10 clients"])
+    '98.01 ± 0.83'
+    """
+    file = resources.files("learners.reproduction").joinpath("papers", f"{name}.json")
+    document = json.loads(file.read_text("utf-8"))
+    columns = tuple(document["columns"])
+    rows = {
+        row: {
+            column: Printed(*figures)
+            for column, figures in zip(columns, given, strict=True)
+            if figures is not None
+        }
+        for row, given in document["rows"].items()
+    }
+    return PaperTable(
+        document["paper"],
+        document["where"],
+        document.get("unit", "%"),
+        columns,
+        rows,
+        tuple(document.get("notes", ())),
+    )

@@ -1,0 +1,74 @@
+"""All experiments of a folder on one page: claim, paper, ours, verdict."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coalitions.files.writing import write_whole
+
+
+def outcomes(folder: Path) -> list[dict[str, Any]]:
+    """Return what came out of every experiment that is kept in a folder, by name."""
+    return [
+        json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*/experiment.json"))
+    ]
+
+
+def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page: how many claims hold, then each with its figures."""
+    verdicts = Counter(claim["verdict"] for each in found for claim in each["claims"])
+    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in sorted(verdicts))
+    lines = [
+        "# What the papers claim, and what comes out here",
+        "",
+        f"{len(found)} tables and figures, {sum(verdicts.values())} claims: {counted}.",
+        "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
+        " and does not if it lies below.",
+        "With one seed there is no interval, and nothing can be told.",
+        "",
+        "| experiment | scale, seeds | claim | paper | here | interval | verdict |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in found:
+        how = f"{each['scale']}, {len(each['seeds'])}"
+        for claim in each["claims"]:
+            cells = [_link(each["name"]), how, claim["claim"], *_figures(claim), claim["verdict"]]
+            lines.append("| " + " | ".join(cells) + " |")
+    orders = [
+        f"| {_link(each['name'])} | {column} | {value:.2f} |"
+        for each in found
+        for column, value in each["order"].items()
+        if value is not None
+    ]
+    if orders:
+        lines += [
+            "",
+            "Order of the methods, Spearman's correlation with the paper's:",
+            "",
+            "| experiment | column | correlation |",
+            "|---|---|---|",
+            *orders,
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def write_summary(folder: Path) -> None:
+    """Write the page of a folder, as README.md."""
+    write_whole(folder / "README.md", summary_page(outcomes(folder)).encode())
+
+
+def _link(name: str) -> str:
+    return f"[{name}]({name}/table.md)"
+
+
+def _figures(claim: Mapping[str, Any]) -> list[str]:
+    interval = claim["interval"]
+    return [
+        "–" if claim["paper"] is None else f"{claim['paper']:+.2f}",
+        "–" if claim["ours"] is None else f"{claim['ours']:+.2f}",
+        "–" if interval is None else f"{interval[0]:+.2f} … {interval[1]:+.2f}",
+    ]

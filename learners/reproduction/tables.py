@@ -1,0 +1,116 @@
+"""A table of the paper's figures beside ours, as Markdown, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterator, Sequence
+
+from learners.reproduction.claims import Claim
+from learners.reproduction.measured import Measured, order_agreement
+from learners.reproduction.printed import PaperTable
+
+
+def figure_of(values: Sequence[float] | None, pm: str = "±") -> str:
+    """Return mean ± standard deviation over seeds, as tables have it; a dash if there is none.
+
+    Examples
+    --------
+    >>> figure_of([0.5, 1.5]), figure_of([97.0]), figure_of(None)
+    ('1.00 ± 0.71', '97.00', '–')
+    """
+    if not values:
+        return "–"
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} {pm} {statistics.stdev(values):.2f}"
+
+
+def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim]) -> str:
+    """Return the table with the paper's figures in brackets, the orders' agreement, the claims."""
+    lines = [f"| {found.unit} | " + " | ".join(found.columns) + " |"]
+    lines.append("|---" * (len(found.columns) + 1) + "|")
+    for row in found.rows:
+        cells = [figure_of(found.get(row, column)) for column in found.columns]
+        if printed is not None:
+            said = [printed.get(row, column) for column in found.columns]
+            cells = [
+                ours if theirs is None else f"{ours} ({theirs})"
+                for ours, theirs in zip(cells, said, strict=True)
+            ]
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    agreement = agreements(found, printed)
+    if agreement:
+        values = ["–" if each is None else f"{each:.2f}" for each in agreement.values()]
+        lines.append("| *order of rows, Spearman* | " + " | ".join(values) + " |")
+        lines += ["", "In brackets: the paper."]
+    if claims:
+        lines += ["", "| claim | paper | here | 95 % interval | verdict |", "|---|---|---|---|---|"]
+        lines += [_claim_line(claim) for claim in claims]
+    return "\n".join(lines) + "\n"
+
+
+def agreements(found: Measured, printed: PaperTable | None) -> dict[str, float | None]:
+    """Return Spearman's correlation of the paper's order of rows with ours, by column."""
+    if printed is None:
+        return {}
+    agreement = {}
+    for column in found.columns:
+        theirs = {row: each[column].mean for row, each in printed.rows.items() if column in each}
+        ours = {row: mean for row in found.rows if (mean := found.mean(row, column)) is not None}
+        agreement[column] = order_agreement(theirs, ours)
+    return agreement if any(each is not None for each in agreement.values()) else {}
+
+
+def comma_separated(found: Measured, printed: PaperTable | None, seeds: Sequence[int]) -> str:
+    """Return a line for every row, column and seed."""
+    file = io.StringIO()
+    write = csv.writer(file, lineterminator="\n").writerow
+    write(["row", "column", "seed", "value", "paper", "paper_spread"])
+    for row, column, seed, value in _figures(found, seeds):
+        said = printed.get(row, column) if printed else None
+        paper = ["", ""] if said is None else [said.mean, said.spread]
+        write([row, column, seed, repr(value), *paper])
+    return file.getvalue()
+
+
+def _figures(found: Measured, seeds: Sequence[int]) -> Iterator[tuple[str, str, int | str, float]]:
+    for row, columns in found.rows.items():
+        for column, values in columns.items():
+            # What is counted has one figure, whatever the seeds.
+            which: Sequence[int | str] = seeds if len(values) == len(seeds) else [""] * len(values)
+            for seed, value in zip(which, values, strict=True):
+                yield row, column, seed, value
+
+
+def latex(found: Measured, printed: PaperTable | None) -> str:
+    """Return the table for a paper: ours, and the printed figures in lines below."""
+    lines = [r"\begin{tabular}{l" + "r" * len(found.columns) + "}", r"\toprule"]
+    lines.append(" & ".join(["", *map(_escaped, found.columns)]) + r" \\")
+    lines.append(r"\midrule")
+    for row in found.rows:
+        cells = [figure_of(found.get(row, column), r"$\pm$") for column in found.columns]
+        lines.append(" & ".join([_escaped(row), *cells]) + r" \\")
+        said = [printed.get(row, column) if printed else None for column in found.columns]
+        if any(said):
+            cells = ["" if each is None else str(each).replace("±", r"$\pm$") for each in said]
+            lines.append(" & ".join([r"\quad paper", *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    for sign in "&%$#_":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("²", r"\textsuperscript{2}")
+
+
+def _claim_line(claim: Claim) -> str:
+    paper = "–" if claim.paper is None else f"{claim.paper:+.2f}"
+    ours, interval = "–", "–"
+    if claim.ours is not None:
+        ours = f"{claim.ours.mean:+.2f}"
+        if claim.ours.low is not None and claim.ours.high is not None:
+            interval = f"{claim.ours.low:+.2f} … {claim.ours.high:+.2f}"
+    return f"| {claim.text} | {paper} | {ours} | {interval} | {claim.verdict} |"

@@ -1,0 +1,118 @@
+"""Does a network fit the data: said before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from coalitions.errors import InvalidInputError, shown
+from learners.client.client import Samples
+from learners.data.contents import FederatedData, Split, Targets, described
+from learners.measures.losses import BalancedCrossEntropy
+from learners.models import Network
+from learners.privacy.per_sample import private_gradient
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace, part_of, predicted
+
+_FEW = slice(0, 2)
+
+
+def fitted_targets(module: nn.Module, data: FederatedData, name: str) -> Targets:
+    """Return the targets as a network sees them, or say that its outputs do not fit them.
+
+    A network may have outputs for classes that nobody has.
+    """
+    targets = data.targets
+    for client, called in zip(data.clients, data.names, strict=True):
+        outputs, wanted = _outputs(module, client.train, data, name), client.train.targets[_FEW]
+        leading = tuple(wanted.shape) if targets.has_classes else (len(wanted),)
+        shape = tuple(outputs.shape)
+        if targets.kind == "regression":
+            fits = outputs.numel() == wanted.numel() and len(outputs) == len(wanted)
+        elif targets.kind == "multi-label":
+            fits = shape == tuple(wanted.shape)
+        else:
+            fits = shape[:-1] == leading and shape[-1] >= targets.n_outputs
+        if not fits:
+            expected = leading if targets.kind == "regression" else (*leading, targets.n_outputs)
+            raise InvalidInputError(
+                f"the network {name} gives outputs of shape {shape} for {len(wanted)} samples of"
+                f" client {shown(called)}, and {targets.kind} with {targets.n_outputs} outputs"
+                f" needs {expected}"
+            )
+        if targets.has_classes and not targets.names and shape[-1] > targets.n_outputs:
+            targets = replace(targets, n_outputs=shape[-1])
+        break  # all clients have the same columns
+    return targets
+
+
+def checked_layout(module: nn.Module, data: FederatedData) -> Layout:
+    """Return a network's layout; without a classifier if its last linear layer is none.
+
+    Methods that cut a network in two take the last linear layer for its head. In a plain module
+    that is only true if what this layer gives is what the network gives.
+    """
+    layout = Layout.of(module)
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    if isinstance(module, Network) or not linear:
+        return layout
+    given: list[Tensor] = []
+    hook = linear[-1].register_forward_hook(lambda _, __, output: given.append(output))
+    try:
+        outputs = _outputs(module, data.clients[0].train, data, "")
+    finally:
+        hook.remove()
+    is_head = len(given) == 1 and given[0].numel() == outputs.numel()
+    if is_head and torch.equal(given[0].flatten(), outputs.flatten()):
+        return layout
+    return replace(layout, classifiers={})
+
+
+def check_single_gradients(workspace: Workspace, data: FederatedData, name: str) -> None:
+    """Say if the gradients of single samples cannot be had, which ``--dp records`` clips."""
+    if isinstance(workspace.goal.criterion, BalancedCrossEntropy):
+        raise InvalidInputError(
+            "balanced-cross-entropy cannot be used with --dp records: its weights tell how many"
+            " samples of each class a client has, without noise"
+        )
+    train = data.clients[0].train
+    few = Samples(train, workspace.device).first(2)
+    inputs, targets = few.take(torch.arange(len(few)))
+    try:
+        with torch.enable_grad():
+            private_gradient(
+                workspace,
+                inputs,
+                targets,
+                expected=2.0,
+                clip=1.0,
+                noise=0.0,
+                stream=torch.Generator(),
+            )
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InvalidInputError(
+            f"the gradients of single samples, which --dp records needs, cannot be had of the"
+            f" network {name}: {reason}; --dp updates works with any"
+        ) from None
+
+
+def _outputs(module: nn.Module, split: Split, data: FederatedData, name: str) -> Tensor:
+    module.eval()
+    try:
+        with torch.no_grad():
+            outputs = predicted(module, part_of(split.inputs, _FEW))
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InvalidInputError(
+            f"the network {name} cannot take what clients have ({described(data.inputs)}): {reason}"
+        ) from None
+    finally:
+        module.train()
+    if not isinstance(outputs, Tensor):
+        raise InvalidInputError(
+            f"the network {name} gives {type(outputs).__name__}, and a tensor is needed"
+        )
+    return outputs

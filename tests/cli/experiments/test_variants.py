@@ -1,0 +1,199 @@
+"""Rows of `compare` by name: variants, sweeps, cells in parallel, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+
+from cli.experiments._figure import chart_of
+from tests.cli.experiments.test_compare import checked, figures
+from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
+from tests.cli.typed import COMMAND
+
+COS = ("--variant", "cos: cffl synergy=cos", "--variant", "ica: cffl lr=0.1")
+FILE = """
+rounds = 2
+clients = 3
+train_size = 30
+workers = 1
+
+[variants.weak]
+algorithm = "fedprox"
+mu = 0.001
+
+[variants.strong]
+algorithm = "fedprox"
+mu = 1.0
+lr = 0.02
+"""
+
+
+def test_two_variants_of_one_method_stand_in_one_table_and_go_on(tmp_path, typed):  # noqa: F811
+    command = ("compare", *COS, "--seeds", "0", *SHORT, "--out", "kept", "--json")
+    document = checked(typed(*command))
+    assert list(document["algorithms"]) == ["cos", "ica"]
+    assert document["algorithms"]["cos"]["algorithm"] == "cffl"
+    assert document["algorithms"]["ica"]["own"] == {"lr": "0.1"}
+    kept = tmp_path / "kept"
+    assert sorted(path.name for path in kept.iterdir()) == ["cos-seed0", "ica-seed0"]
+    assert 'synergy = "cos"' in (kept / "cos-seed0" / "config.toml").read_text()
+    assert "lr = 0.1" in (kept / "ica-seed0" / "config.toml").read_text()
+    times = {path: path.stat().st_mtime_ns for path in kept.glob("*/result.json")}
+    again = typed(*command)
+    assert "2 of 2 runs are there" in again.stderr
+    assert checked(again) == document
+    assert {path: path.stat().st_mtime_ns for path in kept.glob("*/result.json")} == times
+
+
+def test_variants_of_a_file_stand_after_the_methods(tmp_path, typed):  # noqa: F811
+    (tmp_path / "rows.toml").write_text(FILE)
+    result = typed("compare", "rows.toml", "--algorithms", "fedavg", "--seeds", "0",
+                   "--variant", "mine: fedprox mu=0.5", "--set", "strong.batch-size=5",
+                   "--baseline", "weak", "--out", "kept", "--format", "csv")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == ["fedavg", "weak", "strong", "mine"]
+    assert lines[0].endswith("method,metric,score,own_mu,own_lr,own_batch_size")
+    assert lines[3].endswith(",1.0,0.02,5")
+    assert "batch_size = 5" in (tmp_path / "kept" / "strong-seed0" / "config.toml").read_text()
+
+
+def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed):  # noqa: F811
+    command = ("compare", "--variant", "slow: fedavg lr=0.0001", "--variant", "fast: fedavg lr=0.1",
+               "--seeds", "0", *SHORT, "--by", "loss")  # fmt: skip
+    document = checked(typed(*command, "--json"))
+    means = {name: row["mean"] for name, row in document["algorithms"].items()}
+    assert means["fast"] < means["slow"]
+    assert document["best"] == ["fast"]
+    assert document["algorithms"]["slow"]["rank"] == 2
+    assert document["algorithms"]["slow"]["difference"]["mean"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--algorithms", "fedavg,local,fedavg"), "fedavg comes twice"),
+        (("--algorithms", "fedprox", "--set", "mu=1", "--set", "mu=2"), "--set mu is given twice"),
+        ((*COS, *COS), "cos comes twice"),
+        (("--variant", "a: fedprox mu=1 mu=2"), "mu of a is given twice"),
+        (("--variant", "a: fedprox mu=1", "--set", "a.mu=2"), "mu of a is given twice"),
+        (("--variant", "cffl synergy=cos"), "--variant takes NAME: ALGORITHM"),
+        (("--variant", "a: "), "--variant takes NAME: ALGORITHM"),
+        (("--variant", "a: cffl 'synergy=cos"), "--variant takes NAME: ALGORITHM"),
+        (("--variant", "a: cfl synergy=cos"), "did you mean 'cffl'"),
+        (("--variant", "a: cffl synerg=cos"), "did you mean 'synergy'"),
+        (("--variant", "a: cffl synergy=sin"), "a: option of cffl 'synergy' is 'sin'"),
+        (("--variant", "a: cffl lr=-1"), "a: lr must be a positive number, not -1.0"),
+        (("--variant", "a: cffl seed=3"), "a: seed is the same for all rows"),
+        (("--variant", "../a: cffl"), "a variant cannot be called '../a'"),
+        (("--variant", "fedavg: cffl"), "that is another method"),
+        (("--algorithms", "fedavg", "--by", "auroc"), "the runs have no metric 'auroc'"),
+        (("--algorithms", ","), "--algorithms names at least one method"),
+        (("--sweep", "fedprox.mu"), "--sweep takes NAME.OPTION=VALUE"),
+        (("--sweep", "fedprox.mu=1,1"), "a value comes twice"),
+        (("--sweep", "fedprox.mu=1", "--sweep", "fedprox.mu=2"), "--sweep of mu is given twice"),
+        (("--sweep", "fedproxx.mu=1,2"), "did you mean 'fedprox'"),
+        (("--sweep", "fedprox.mu=1,2", "--set", "fedprox.mu=3"), "mu of fedprox is given twice"),
+        (("--sweep", "fedprox.mu=1,-2"), "mu of fedprox must be 0 or more, not -2.0"),
+        (("--sweep", "lr=0.1,1", "--sweep", "fedavg.lr=0.1,1"), "lr of fedavg.lr=0.1 is given"),
+        (("--figure", "k.svg"), "--figure draws the metric against what --sweep varies"),
+        (("--sweep", "lr=0.1,1", "--figure", "k.doc"), "end its name in .svg"),
+        (("--sweep", "lr=0.1,1", "--figure", "no/k.svg"), "there is no file to write to in no"),
+        (("--jobs", "-1"), "-1 is not in the range"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_row_is_said_in_one_sentence(arguments, sentence, tmp_path, typed):  # noqa: F811
+    result = typed("compare", "--seeds", "0", *SHORT, *arguments, "--quiet")
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_repeated_option_of_one_run_is_refused_too(typed):  # noqa: F811
+    result = typed("run", *SHORT, "--algorithm", "fedprox", "--set", "mu=1", "--set", "mu=2")
+    assert result.returncode == 2
+    assert "--set mu is given twice" in result.stderr
+
+
+def test_a_table_without_its_method_is_named(tmp_path, typed):  # noqa: F811
+    (tmp_path / "rows.toml").write_text("[variants.weak]\nmu = 1.0\n")
+    result = typed("compare", "rows.toml")
+    assert result.returncode == 2
+    assert "[variants.weak] needs its method" in result.stderr
+    (tmp_path / "rows.toml").write_text("variants = 3\n")
+    assert "variants are tables [variants.NAME]" in typed("compare", "rows.toml").stderr
+
+
+def test_a_grid_has_a_row_for_every_combination_whatever_the_number_of_jobs(typed, tmp_path):  # noqa: F811
+    command = ("compare", "--sweep", "fedprox.mu=0.01,1", "--sweep", "lr=0.02,0.1", "--seeds",
+               "0", "--algorithms", "fedavg,fedprox", *SHORT, "--json")  # fmt: skip
+    alone = checked(typed(*command))
+    assert list(alone["algorithms"]) == [
+        "fedavg.lr=0.02", "fedavg.lr=0.1",
+        "fedprox.mu=0.01,lr=0.02", "fedprox.mu=0.01,lr=0.1",
+        "fedprox.mu=1,lr=0.02", "fedprox.mu=1,lr=0.1",
+    ]  # fmt: skip
+    together = checked(typed(*command, "--jobs", "2", "--out", "kept", "--figure", "grid.svg"))
+    assert figures(together) == figures(alone)
+    assert together["swept"][1] == {
+        "row": "fedprox", "option": "mu", "values": ["0.01", "1"],
+        "cells": [["fedprox.mu=0.01,lr=0.02", "fedprox.mu=0.01,lr=0.1"],
+                  ["fedprox.mu=1,lr=0.02", "fedprox.mu=1,lr=0.1"]],
+    }  # fmt: skip
+    assert (tmp_path / "kept" / "fedprox.mu=1,lr=0.1-seed0" / "result.json").is_file()
+    picture = (tmp_path / "grid.svg").read_text()
+    assert "<svg" in picture
+    chart = chart_of(together, "mu")
+    assert [curve.name for curve in chart.curves] == [
+        "fedprox lr=0.02", "fedprox lr=0.1", "fedavg.lr=0.02", "fedavg.lr=0.1",
+    ]  # fmt: skip
+    rows = together["algorithms"]
+    assert list(chart.curves[1].x) == [0.01, 1.0]
+    assert chart.curves[1].y[1] == rows["fedprox.mu=1,lr=0.1"]["mean"]
+    assert list(chart.curves[2].y) == 2 * [rows["fedavg.lr=0.02"]["mean"]]  # a level line
+
+
+def begun(command, folder, lines):
+    """Start a command in a session of its own; return it when every cell has so many rounds."""
+    process = subprocess.Popen(
+        [COMMAND, *map(str, command)], cwd=folder, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    rounds = [folder / "kept" / f"fedprox.mu={mu}-seed0" / "metrics.jsonl" for mu in ("0.01", "1")]
+    until = time.monotonic() + 60
+    while not all(
+        file.exists() and len(file.read_bytes().splitlines()) >= lines for file in rounds
+    ):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.slow
+def test_a_grid_goes_on_after_ctrl_c_and_after_a_kill(tmp_path, typed):  # noqa: F811
+    shared = ("compare", "--sweep", "fedprox.mu=0.01,1", "--seeds", "0", *SHORT, "--rounds", "30",
+              "--clients", "2")  # fmt: skip
+    command = (*shared, "--jobs", "2", "--out", "kept")
+    interrupted = begun(command, tmp_path, 3)
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: to every process
+    _, said = interrupted.communicate(timeout=30)
+    assert interrupted.returncode == 130
+    assert "The same command goes on from here." in said
+
+    kept = [file.read_text() for file in sorted(tmp_path.glob("kept/*/metrics.jsonl"))]
+    killed = begun(command, tmp_path, max(text.count("\n") for text in kept) + 3)
+    killed.kill()  # its processes end with it, and let go of their folders
+    killed.communicate(timeout=30)
+    for before, file in zip(kept, sorted(tmp_path.glob("kept/*/metrics.jsonl")), strict=True):
+        sound = "".join(before.splitlines(True)[:-1])  # the last round may have had no checkpoint
+        assert file.read_text().startswith(sound)
+
+    went_on = checked(typed(*command, "--json"))
+    assert figures(went_on) == figures(checked(typed(*shared, "--json")))

@@ -1,0 +1,160 @@
+"""`run`, `datasets`, `compare` and `resume` with a table or folder of one's own."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+
+from tests.cli.federation.test_run import typed  # noqa: E402, F401 (a fixture)
+
+QUICK = ("--rounds", "2", "--local-epochs", "1", "--workers", "1")
+PATIENTS = ("--target", "died", "--client-column", "hospital")
+
+
+@pytest.fixture
+def patients(tmp_path):
+    """A table of three hospitals, German style."""
+    rng = np.random.default_rng(0)
+    lines = ["hospital;age;ward;died"]
+    for hospital in ("Nord", "Süd", "Ost"):
+        for k in range(30):
+            age = rng.normal(60, 9)
+            died = "ja" if rng.random() < 1 / (1 + np.exp((60 - age) / 4)) else "nein"
+            lines.append(f"{hospital};{age:.1f};{'abc'[k % 3]};{died}".replace(".", ","))
+    path = tmp_path / "patients.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, tmp_path):  # noqa: F811
+    out, again = tmp_path / "one", tmp_path / "two"
+    asked = ("run", "--dataset", patients, *PATIENTS, "--metric", "auroc,accuracy", *QUICK)
+    first = typed(*asked, "--out", out)
+    assert first.returncode == 0, first.stderr
+    assert "90 rows of 3 clients, predicting died in 2 classes, from 1 number" in first.stderr
+    assert "read with semicolons and decimal commas" in first.stderr
+    result = json.loads((out / "result.json").read_text())
+    assert result["client_names"] == ["Nord", "Ost", "Süd"]
+    assert len(result["metrics"]["auroc"]["per_client"]) == 3
+    assert [each["name"] for each in json.loads((out / "clients.json").read_text())] == [
+        "Nord",
+        "Ost",
+        "Süd",
+    ]
+    config = tomllib.loads((out / "config.toml").read_text())
+    assert (config["clients"], config["partition"], config["model"]) == (3, "natural", "tabular")
+    assert typed("run", out / "config.toml", "--out", again).returncode == 0
+    models = [
+        [file.read_bytes() for file in sorted((folder / "models").iterdir())]
+        for folder in (out, again)
+    ]
+    assert models[0] == models[1]
+
+
+def test_changed_data_are_refused_when_a_run_goes_on(typed, patients, tmp_path):  # noqa: F811
+    out = tmp_path / "run"
+    assert typed("run", "--dataset", patients, *PATIENTS, *QUICK, "--out", out).returncode == 0
+    (out / "result.json").unlink()
+    (out / "SHA256SUMS").unlink()
+    patients.write_text(patients.read_text().replace("Nord", "West"))
+    result = typed("resume", out)
+    assert result.returncode == 2
+    assert "patients.csv: has changed since the run was set up" in result.stderr
+    result = typed("run", out / "config.toml", "--dataset", patients, "--out", tmp_path / "new")
+    assert result.returncode == 0, result.stderr
+
+
+def test_methods_are_compared_on_a_table(typed, patients):  # noqa: F811
+    asked = ("--dataset", patients, *PATIENTS, *QUICK, "--seeds", "0,1", "--json")
+    result = typed("compare", "--algorithms", "local,fedavg", *asked)
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["settings"]["clients"] == 3
+    assert set(document["algorithms"]) == {"local", "fedavg"}
+
+
+def test_what_would_be_dealt_is_shown(typed, patients):  # noqa: F811
+    shown = typed("datasets", patients, *PATIENTS)
+    assert shown.returncode == 0, shown.stderr
+    assert "Süd" in shown.stdout
+    assert "a, b, c" in shown.stdout
+    assert "90 rows of 3 clients" in shown.stderr
+    document = json.loads(typed("datasets", patients, *PATIENTS, "--json").stdout)
+    assert document["schema"]["classes"] == ["ja", "nein"]
+    assert [each["train"] + each["validation"] for each in document["clients"]] == [24] * 3
+    document = json.loads(
+        typed("datasets", patients, "--target", "age", *PATIENTS[2:], "--json").stdout
+    )
+    assert document["task"] == "regression"
+
+
+def test_a_schema_that_datasets_prints_can_be_given_to_run(typed, patients, tmp_path):  # noqa: F811
+    document = json.loads(typed("datasets", patients, *PATIENTS, "--json").stdout)
+    (tmp_path / "schema.json").write_text(json.dumps(document["schema"]))
+    asked = ("run", "--dataset", patients, *PATIENTS, *QUICK, "--json")
+    plain = json.loads(typed(*asked, "--out", tmp_path / "a").stdout)
+    agreed = typed(*asked, "--schema", tmp_path / "schema.json", "--out", tmp_path / "b")
+    assert agreed.returncode == 0, agreed.stderr
+    assert json.loads(agreed.stdout)["mean_test_loss"] == plain["mean_test_loss"]
+
+
+def test_a_folder_of_arrays_is_trained_on(typed, tmp_path):  # noqa: F811
+    rng = np.random.default_rng(0)
+    for client in ("left", "right"):
+        (tmp_path / "sites" / client).mkdir(parents=True)
+        for part in ("train", "test"):
+            x = rng.normal(size=(20, 3))
+            np.savez(tmp_path / "sites" / client / f"{part}.npz", x=x, y=x.sum(axis=1))
+    asked = ("run", "--dataset", f"{tmp_path / 'sites'}/", *QUICK, "--json")
+    result = typed(*asked, "--out", tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["task"] == "regression"
+    assert document["client_names"] == ["left", "right"]
+    assert document["mean_test_accuracy"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "died"), "name the column with the client's name (--client-column COLUMN)"),
+        (("--client-column", "hospital"), "name the column to predict (--target COLUMN)"),
+        (("--target", "dide", "--client-column", "hospital"), "did you mean 'died'?"),
+        ((*PATIENTS, "--clients", "7"), "has 3 clients, not 7"),
+        ((*PATIENTS, "--partition", "iid"), "so there is no partition iid"),
+        ((*PATIENTS, "--task", "next-token"), "classification or regression, not next-token"),
+        ((*PATIENTS, "--metric", "rmse"), "the metric rmse is not for classification"),
+        ((*PATIENTS, "--schema", "none.json"), "none.json: there is no such file"),
+        ((*PATIENTS, "--poison", "noise:1"), "poison is for data sets by name"),
+        (("--target", "hospital", "--client-column", "ward"), "client 'a'"),
+    ],
+)
+def test_bad_questions_get_one_sentence_and_leave_nothing(
+    typed,  # noqa: F811
+    patients,
+    tmp_path,
+    arguments,
+    message,
+):
+    if "hospital" in arguments and "ward" in arguments:  # every ward in one hospital
+        wards = {"Nord": "a", "Ost": "b", "Süd": "c"}
+        lines = [line.split(";") for line in patients.read_text().splitlines()]
+        for line in lines[1:]:
+            line[2] = wards[line[0]]
+        patients.write_text("\n".join(map(";".join, lines)))
+    result = typed("run", "--dataset", patients, *arguments, "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_target_without_a_table_has_no_effect_and_that_is_said(typed):  # noqa: F811
+    result = typed("run", "--target", "died", "--dry-run")
+    assert result.returncode == 2
+    assert "target has no effect unless dataset is a table or a folder" in result.stderr

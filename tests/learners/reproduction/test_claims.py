@@ -1,0 +1,72 @@
+"""Verdicts by intervals, orders by Spearman, tables as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from learners.comparisons.paired import Difference
+from learners.reproduction.claims import Claim, above, best, exact
+from learners.reproduction.measured import Measured, order_agreement
+from learners.reproduction.printed import PaperTable, Printed
+from learners.reproduction.tables import comma_separated, latex, markdown
+
+FOUND = Measured(
+    ("here", "there"),
+    {
+        "ours": {"here": [5.0, 6.0, 7.0], "there": [1.0, 2.0, 3.0]},
+        "theirs": {"here": [1.0, 2.1, 3.0], "there": [1.1, 1.9, 3.0]},
+        "none_at_all": {"here": [0.0, 0.0, 0.1]},
+    },
+)
+PRINTED = PaperTable(
+    "A paper", "Table 1", "%", ("here", "there"),
+    {"ours": {"here": Printed(9.0, 0.5)}, "theirs": {"here": Printed(8.0)}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [
+        (Difference(1.0, 0.1, 2.0), "holds"),
+        (Difference(1.0, -0.1, 2.0), "cannot be told"),
+        (Difference(-1.0, -2.0, -0.1), "does not hold"),
+        (Difference(1.0, None, None), "cannot be told"),
+        (None, "cannot be told"),
+    ],
+)
+def test_a_verdict_is_where_the_interval_lies(ours, verdict):
+    assert Claim("", None, ours).verdict == verdict
+
+
+def test_a_lead_is_over_the_best_of_the_others():
+    claim = best(FOUND, "ours", "here", PRINTED)
+    assert "best of them here: theirs" in claim.text
+    assert claim.paper == 1.0
+    assert claim.ours.mean == pytest.approx((4.0 + 3.9 + 4.0) / 3)
+    assert claim.verdict == "holds"
+    assert best(FOUND, "theirs", "here").verdict == "does not hold"
+    assert above(FOUND, "ours", "theirs", "there").verdict == "cannot be told"
+    assert above(FOUND, "ours", "none_at_all", "there").ours is None
+
+
+def test_what_is_counted_has_no_spread():
+    assert exact("", 0.5).verdict == "holds"
+    assert exact("", 0.0).verdict == "does not hold"
+
+
+def test_orders_that_do_not_exist_have_no_agreement():
+    assert order_agreement({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0}) is None
+    assert order_agreement({"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 2.0, "c": 3.0}) is None
+    assert order_agreement({"a": 1, "b": 2, "c": 3}, {"a": 3.0, "b": 2.0, "c": 1.0}) == -1.0
+
+
+def test_tables_have_both_figures():
+    text = markdown(FOUND, PRINTED, [best(FOUND, "ours", "here", PRINTED)])
+    assert "| ours | 6.00 ± 1.00 (9 ± 0.5) | 2.00 ± 1.00 |" in text
+    assert "| none_at_all | 0.03 ± 0.06 | – |" in text
+    assert "| +1.00 | +3.97 |" in text
+    lines = comma_separated(FOUND, PRINTED, (0, 1, 2)).splitlines()
+    assert lines[1] == "ours,here,0,5.0,9.0,0.5"
+    assert len(lines) == 1 + 5 * 3
+    assert r"none\_at\_all & 0.03 $\pm$ 0.06 & –" in latex(FOUND, PRINTED)
+    assert r"\quad paper & 9 $\pm$ 0.5" in latex(FOUND, PRINTED)

@@ -1,0 +1,111 @@
+"""Every table and figure at its smallest scale, and what its folder then has."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+
+from learners.reproduction.carry_out import carry_out, plan
+from learners.reproduction.experiment import EXPERIMENTS
+from learners.reproduction.printed import paper_table
+from learners.runs.run import completed
+from learners.settings.config import RunConfig
+
+WANTED = {
+    *(f"pfedsv-table{n}" for n in range(1, 5)),
+    *(f"pfedsv-fig{n}" for n in (2, 3, 4, 6, 7, 8, 9, 10, 11)),
+    "pfedsv-rounds", "pfedsv-cka", "cffl-table1", "cffl-table2", "cffl-fig5", "cffl-fig6",
+    *(f"fedc2i-table{n}" for n in range(1, 5)),
+    "fedc2i-fig3", "fedacs-table1", "fedacs-fig1a", "fedacs-fig1b",
+}  # fmt: skip
+
+VERDICTS = {"holds", "does not hold", "cannot be told"}
+
+
+def test_all_tables_and_figures_are_there():
+    assert set(EXPERIMENTS.names()) >= WANTED
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_an_experiment_ends_with_a_table_and_verdicts(name, tmp_path):
+    planned = plan(name, "smoke", tmp_path)
+    done = carry_out(planned, command="coalitions reproduce")
+    folder = tmp_path / name
+    assert {each.name for each in folder.iterdir()} >= {
+        "table.md", "table.csv", "table.tex", "claims.json", "experiment.json",
+    }  # fmt: skip
+    assert list(folder.glob("*.svg"))
+    assert list(folder.glob("*.png"))
+    claims = json.loads((folder / "claims.json").read_text())
+    assert claims
+    for claim in claims:
+        assert set(claim) == {"claim", "paper", "ours", "interval", "verdict"}
+        assert claim["verdict"] in VERDICTS
+        assert claim["ours"] is not None, claim
+    rows = list(csv.DictReader((folder / "table.csv").read_text().splitlines()))
+    assert {row["row"] for row in rows} == set(done.found.rows)
+    table = (folder / "table.md").read_text()
+    assert all(row in table for row in done.found.rows)
+    configurations = list(folder.glob("configurations/*.toml"))
+    assert len(configurations) == len(set(planned.keys))
+    for path in configurations:
+        RunConfig.read(path)
+    again = plan(name, "smoke", tmp_path)
+    assert again.left == 0
+    assert name in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_printed_rows_and_columns_have_the_names_of_ours(name):
+    experiment = EXPERIMENTS[name]()
+    printed = experiment.printed
+    if printed is None:
+        return
+    rows = {row for row, _ in experiment.runs("paper")}
+    assert rows & set(printed.rows), (rows, set(printed.rows))
+    missing = set(printed.rows) - rows - {"Ditto-G", "PerAvg-G"}  # a second model of a run
+    assert not missing
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_settings_of_larger_scales_are_complete_and_sound(name, scale):
+    for settings in EXPERIMENTS[name]().runs(scale).values():
+        RunConfig.of(settings)
+
+
+def test_the_papers_means_agree_with_their_rows_where_they_should():
+    table = paper_table("fedc2i-table1")
+    for row, figures in table.rows.items():
+        domains = [figures[column].mean for column in table.columns[:-1]]
+        assert sum(domains) / 5 == pytest.approx(figures["Avg"].mean, abs=0.02), row
+    cffl = paper_table("cffl-table1")
+    odd = []
+    for images in (200, 400):
+        for row, figures in cffl.rows.items():
+            three = [figures[f"{domain}, {images} images"].mean for domain in ("MT", "SV", "MM")]
+            if abs(sum(three) / 3 - figures[f"mean, {images} images"].mean) > 0.11:
+                odd.append((row, images))
+    assert odd == [("FA", 200), ("Loc", 200)]  # which the note says
+
+
+def test_a_plan_says_what_is_wrong_before_anything_runs(tmp_path):
+    with pytest.raises(Exception, match="did you mean 'fedc2i-table1'"):
+        plan("fedc2i-tabel1", "smoke", tmp_path)
+    with pytest.raises(Exception, match="at least one seed"):
+        plan("pfedsv-fig2", "smoke", tmp_path, seeds=0)
+
+
+def test_finished_runs_are_read_and_other_settings_refused(tmp_path):
+    first = plan("pfedsv-fig2", "smoke", tmp_path, seeds=2)
+    carry_out(first)
+    before = (tmp_path / "pfedsv-fig2" / "table.csv").read_bytes()
+    assert plan("pfedsv-fig2", "smoke", tmp_path, seeds=2).left == 0
+    carry_out(plan("pfedsv-fig2", "smoke", tmp_path, seeds=2), jobs=2)
+    assert (tmp_path / "pfedsv-fig2" / "table.csv").read_bytes() == before
+    toml = next((tmp_path / "pfedsv-fig2" / "configurations").glob("*.toml"))
+    assert completed(RunConfig.read(toml)).rounds == 2
+    assert re.search(r"\d seeds", (tmp_path / "pfedsv-fig2" / "table.md").read_text())
