@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import coalitions.extras
-from coalitions.errors import MissingDependencyError
+from coalitions.errors import InvalidInputError, MissingDependencyError
 from learners.algorithm import ALGORITHMS
 from learners.flower.engine import GridEngine, Identity
 from learners.flower.simulation import _SIMULATED, Simulation
@@ -41,6 +42,13 @@ def test_without_the_extra_one_sentence_has_the_command(missing, monkeypatch):
     monkeypatch.setattr("learners.flower.simulation.needed", needed)
     with pytest.raises(MissingDependencyError, match="which is not installed: pip install"):
         run(SMALL | {"engine": "flower"})
+
+
+def test_what_settings_cannot_hold_is_refused():
+    with pytest.raises(
+        InvalidInputError, match="the engine flower makes clients from the settings"
+    ):
+        run(SMALL | {"engine": "flower"}, model=lambda: nn.Linear(2, 2))
 
 
 @pytest.mark.slow
