@@ -46,12 +46,12 @@ FIRST_NEARBY, NEARBY, SELDOM = 300, 2.0, 4
 """Rounds for such parts at first, and then for each round of the whole: they take less time. When
 nothing better was found for long, both these and dives become so many times rarer."""
 
-STALE = 400
-"""Rounds of the whole since the last better structure that are long."""
+STALE, AT_LEAST = 2, 400
+"""That is after twice the rounds until the last better structure, and so many more."""
 
 NEAR, FARTHER, FARTHEST = 44, 6, 96
-"""Nodes of the first part, how many more if nothing better was found there, and nodes at most, but
-not above two thirds of all; then it begins with few again, which take so little time."""
+"""Nodes of the first part, how many more if nothing better was found there, and nodes at most; then
+it begins with few again: they take so little time that many of them can be tried."""
 
 NEARBY_CASES = 100
 """Cases in the search of a part."""
@@ -280,7 +280,7 @@ class TreeSearch:
         """Tell whether nothing better was found for long, so that the bound matters more."""
         if self.incumbent.value > self._best:
             self._best, self._rounds_best = self.incumbent.value, self.rounds
-        return self.rounds > self._rounds_best + STALE
+        return self.rounds > STALE * self._rounds_best + AT_LEAST
 
     def _search_nearby(self, node: Open) -> None:
         """Solve some teams of the best structure anew, while there is time for it."""
@@ -310,8 +310,7 @@ class TreeSearch:
                 if self.incumbent.offer(found):
                     self.add_structure(found)
                     continue
-            farthest = min(FARTHEST, 2 * self.problem.n // 3)
-            self._reach = self._reach + FARTHER if self._reach < farthest else NEAR
+            self._reach = self._reach + FARTHER if self._reach < FARTHEST else NEAR
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
