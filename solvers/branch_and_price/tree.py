@@ -42,16 +42,11 @@ MOST_TRIPLES = 1.5
 LARGE = 80
 """From so many nodes on it pays to look for structures on the way, and to solve parts of them."""
 
-FIRST_NEARBY, NEARBY, SELDOM = 300, 2.0, 4
-"""Rounds for such parts at first, and then for each round of the whole: they take less time. When
-nothing better was found for long, both these and dives become so many times rarer."""
+FIRST_NEARBY, NEARBY = 300, 1.0
+"""Rounds for such parts at first, and then for each round of the whole; they take far less time."""
 
-STALE, AT_LEAST = 2, 400
-"""That is after twice the rounds until the last better structure, and so many more."""
-
-NEAR, FARTHER, FARTHEST = 44, 6, 96
-"""Nodes of the first part, how many more if nothing better was found there, and nodes at most; then
-it begins with few again: they take so little time that many of them can be tried."""
+NEAR, FARTHER, FARTHEST = 44, 2, 72
+"""Nodes of the first part, how many more if nothing better was found there, and nodes at most."""
 
 NEARBY_CASES = 100
 """Cases in the search of a part."""
@@ -125,8 +120,7 @@ class TreeSearch:
         self._most_cases = most_cases
         # After a dive: nothing, a descent, or a round of local search as well.
         self._local_rounds = None if most_cases is not None else int(problem.n >= LARGE)
-        self._reach, self._rounds_nearby, self._rounds_before = NEAR, float(FIRST_NEARBY), 0
-        self._best, self._rounds_best = incumbent.value, 0
+        self._reach, self._rounds_nearby = NEAR, 0
         self._rng = np.random.default_rng((seed, 5))
         self._listed = all_coalitions(problem)
         self.master = Master(problem, compiled=self._listed is None)
@@ -160,8 +154,7 @@ class TreeSearch:
             node = heapq.heappop(waiting)
             if self._closes(node.total):
                 continue
-            every = DIVE_EVERY if self._most_cases is None else DIVE_NEARBY
-            if turn % (every * (SELDOM if self._is_stale() else 1)) == 0:
+            if turn % (DIVE_EVERY if self._most_cases is None else DIVE_NEARBY) == 0:
                 self._dive(node)
             turn += 1
             self._search_nearby(node)
@@ -276,20 +269,10 @@ class TreeSearch:
         if labels is not None:
             self.incumbent.improve(labels, self._local_rounds)
 
-    def _is_stale(self) -> bool:
-        """Tell whether nothing better was found for long, so that the bound matters more."""
-        if self.incumbent.value > self._best:
-            self._best, self._rounds_best = self.incumbent.value, self.rounds
-        return self.rounds > STALE * self._rounds_best + AT_LEAST
-
     def _search_nearby(self, node: Open) -> None:
         """Solve some teams of the best structure anew, while there is time for it."""
-        if self.problem.n < LARGE or self._most_cases is not None:
-            return
-        share = NEARBY / SELDOM if self._is_stale() else NEARBY
-        self._rounds_nearby += share * (self.rounds - self._rounds_before)
-        self._rounds_before = self.rounds
-        while self._rounds_nearby > 0:
+        small = self.problem.n < LARGE or self._most_cases is not None
+        while not small and self._rounds_nearby < FIRST_NEARBY + NEARBY * self.rounds:
             labels = self.incumbent.labels
             if labels is None or self._closes(node.total):
                 return
@@ -303,14 +286,14 @@ class TreeSearch:
                 part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
             )
             search.run()
-            self._rounds_nearby -= search.rounds
+            self._rounds_nearby += search.rounds
             if best.labels is not None:
                 found = labels.copy()
                 found[nodes] = self.problem.n + best.labels
                 if self.incumbent.offer(found):
                     self.add_structure(found)
                     continue
-            self._reach = self._reach + FARTHER if self._reach < FARTHEST else NEAR
+            self._reach = min(self._reach + FARTHER, FARTHEST)
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""
