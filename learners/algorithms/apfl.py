@@ -10,7 +10,6 @@ import torch
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, client_loss, training_mode
 from learners.forms import SHARE
-from learners.rows.optimizers import optimizer
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -78,14 +77,14 @@ class APFL(Algorithm):
 )
 def train_mixture(client: Client, message: Message) -> Message:
     """Train the global `model` to send back, and the personal one inside the mixture."""
-    method, settings, workspace = client.algorithm, client.config, client.workspace
+    method, workspace = client.algorithm, client.workspace
     assert isinstance(method, APFL)
     parameters, buffers = workspace.layout.parameters, slice(workspace.layout.n_parameters, None)
     w = message["model"].clone()
     v = client.memory.get("personal", client.site.initial).clone()
     alpha: float = client.memory.get("alpha", method.alpha)
-    step_w = optimizer(parameters(w), settings.optimizer, settings.lr, settings.momentum)
-    step_v = optimizer(parameters(v), settings.optimizer, settings.lr, settings.momentum)
+    step_w = client.descent(parameters(w))
+    step_v = client.descent(parameters(v))
     loss_on = client_loss(client)
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):
@@ -102,7 +101,7 @@ def train_mixture(client: Client, message: Message) -> Message:
             slope = float(torch.dot(parameters(v) - parameters(w), at_mixture)) if learns else 0.0
             step_w(at_w)
             step_v(alpha * at_mixture)
-            alpha = min(1.0, max(0.0, alpha - settings.lr * slope))
+            alpha = min(1.0, max(0.0, alpha - client.lr * slope))
             total, n_batches = total + float(loss.detach()), n_batches + 1
     client.memory.update(personal=v, alpha=alpha, model=alpha * v + (1 - alpha) * w)
     return {

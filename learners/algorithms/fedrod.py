@@ -13,7 +13,6 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.forms import Rows
-from learners.rows.optimizers import optimizer
 from learners.rows.parameters import Layout
 from learners.rows.representation import represented
 from learners.settings.options import option
@@ -162,12 +161,12 @@ def train_two_heads(client: Client, message: Message) -> Message:
 
     The personal head is the client's own, or that of the `hypernetwork` that was received.
     """
-    method, settings, layout = client.algorithm, client.config, client.workspace.layout
+    method, layout = client.algorithm, client.workspace.layout
     assert isinstance(method, FedRoD)
     _, columns = layout.parts("head")
     own = message.get("hypernetwork", client.memory.get("personal_head"))
     own = (torch.zeros_like(message["model"][columns]) if own is None else own).clone()
-    step = optimizer(own, settings.optimizer, settings.lr, settings.momentum)
+    step = client.descent(own)
     shapes = [layout.shapes[name] for name in layout.columns if name in layout.classifiers["head"]]
     sizes = [torch.Size(shape).numel() for shape in shapes]
     prior = _log_prior(client, method.gamma)

@@ -80,7 +80,7 @@ class IFCA(Algorithm):
             members = [c for c in replies if clusters[c] == j]
             if by_gradient:
                 gradients = torch.stack([replies[c]["gradient"] for c in members])
-                share = federation.config.lr * len(members) / len(replies)
+                share = federation.lr * len(members) / len(replies)
                 mean = federation.combine(gradients, gradients.new_ones(len(members)))
                 federation.layout.parameters(models[j]).sub_(mean, alpha=share)
             else:

@@ -9,7 +9,6 @@ import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, client_loss, gradient_at, training_mode
-from learners.rows.optimizers import optimizer
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -86,19 +85,19 @@ class PerFedAvg(Algorithm):
 
     def inner_lr(self, client: Client) -> float:
         """Return α."""
-        return client.config.lr if self.alpha is None else self.alpha
+        return client.lr if self.alpha is None else self.alpha
 
 
 @task("per-fedavg", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_meta(client: Client, message: Message) -> Message:
     """Take meta-gradient steps from the `model` that was received."""
-    method, settings, workspace = client.algorithm, client.config, client.workspace
+    method, workspace = client.algorithm, client.workspace
     assert isinstance(method, PerFedAvg)
     layout, data, alpha = workspace.layout, client.data.train, method.inner_lr(client)
     row = message["model"].clone()
     w = layout.parameters(row)
     loss_on = client_loss(client)
-    step = optimizer(w, settings.optimizer, settings.lr, settings.momentum)
+    step = client.descent(w)
 
     def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, float]:
         workspace.load(row)

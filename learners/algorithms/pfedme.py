@@ -10,7 +10,6 @@ import torch
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import batches, client_loss, training_mode
-from learners.rows.optimizers import optimizer
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -90,16 +89,16 @@ class PFedMe(Algorithm):
 @task("pfedme", model=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
 def train_envelope(client: Client, message: Message) -> Message:
     """Descend the envelope around the global `model`; keep the personal one."""
-    method, settings, workspace = client.algorithm, client.config, client.workspace
+    method, workspace = client.algorithm, client.workspace
     assert isinstance(method, PFedMe)
     layout = workspace.layout
-    lr = method.personal_lr or 1 / (method.lam + 1 / settings.lr)
-    pull = min(1.0, settings.lr * method.lam) if method.eta is None else method.eta * method.lam
+    lr = method.personal_lr or 1 / (method.lam + 1 / client.lr)
+    pull = min(1.0, client.lr * method.lam) if method.eta is None else method.eta * method.lam
     row = message["model"].clone()
     w = layout.parameters(row)
     workspace.load(row)
     theta = workspace.parameters
-    step = optimizer(theta, settings.optimizer, lr, settings.momentum)
+    step = client.descent(theta, lr)
     loss_on = client_loss(client)
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):

@@ -29,6 +29,7 @@ from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.run import data_of
 from learners.settings.config import RunConfig
+from learners.settings.descent import learning_rate
 
 Method = Literal["auto", "features", "dlg", "cosine"]
 
@@ -142,6 +143,11 @@ def inversion_of(
             f"the attack reads a gradient off a step of sgd, and the run's optimizer is"
             f" {config.optimizer}"
         )
+    for name in ("weight_decay", "max_gradient_norm"):
+        if getattr(config, name):
+            raise InvalidInputError(
+                f"the attack reads a gradient off a step of plain sgd, and the run has a {name}"
+            )
     data = data_of(config)
     if not 0 <= client < config.clients:
         raise InvalidInputError(
@@ -219,7 +225,7 @@ class _Attacker:
         Several are sought with their labels known, by gradients: features are those of one picture.
         """
         layout = Layout.of(self.module)
-        gradient = gradient_from_upload(received, sent, self.config.lr, layout)
+        gradient = gradient_from_upload(received, sent, learning_rate(self.config, 1), layout)
         shape = self.data.only_pictures("an inversion attack")
         seed = self.config.seed
         if self.method == "features" and n_pictures == 1:

@@ -16,8 +16,10 @@ from learners.data.contents import Batch, FederatedData, Split
 from learners.forms import finite
 from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
+from learners.rows.optimizers import Step, optimizer
 from learners.rows.workspace import Workspace
 from learners.settings.config import RunConfig
+from learners.settings.descent import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
 
@@ -203,6 +205,29 @@ class Client:
         """The model in the client's memory; before the first, everyone's initial one."""
         model: Tensor = self.memory.get("model", self.site.initial)
         return model
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of this round."""
+        return learning_rate(self.config, self.round)
+
+    def descent(
+        self, parameters: Tensor, lr: float | None = None, trained: Tensor | None = None
+    ) -> Step:
+        """Return the step of the run's optimiser on a flat tensor, with fresh state.
+
+        `lr` is the round's if None; `trained` is as of `learners.rows.optimizers.optimizer`.
+        """
+        settings = self.config
+        return optimizer(
+            parameters,
+            settings.optimizer,
+            self.lr if lr is None else lr,
+            settings.momentum,
+            weight_decay=settings.weight_decay,
+            max_norm=settings.max_gradient_norm,
+            trained=trained,
+        )
 
     def stream(self, purpose: str) -> torch.Generator:
         """Return the random numbers of a purpose: the same for this client and round, always."""

@@ -16,7 +16,6 @@ from learners.measures.goal import Goal, Score
 from learners.measures.metrics import Metric
 from learners.privacy.mechanism import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
 from learners.privacy.per_sample import LossOfOne, private_gradient
-from learners.rows.optimizers import optimizer
 from learners.rows.parameters import Params
 from learners.rows.workspace import Loss, Workspace, predicted
 from learners.settings.seeding import seed_of
@@ -56,7 +55,8 @@ def fit(
 
     It minimises :math:`\text{objective}(\text{loss}) + \tfrac{\mu}{2} \lVert w - a \rVert^2` by
     mini-batches; with SGD, :math:`w \leftarrow w - \eta\,(\nabla_w + \mu (w - a))`. What is not
-    given is as the run's configuration says.
+    given is as the run's configuration says. `max_gradient_norm` is the limit of the whole
+    gradient, of the proximal term too.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def fit(
     """
     settings, workspace = client.config, client.workspace
     data = client.data.train if data is None else data
-    lr = settings.lr if lr is None else lr
+    lr = client.lr if lr is None else lr
     workspace.load(start)
     workspace.freeze_all_but(only)
     parameters = workspace.parameters
@@ -94,8 +94,11 @@ def fit(
     named = workspace.named_parameters()
     centre = workspace.layout.parameters(start if anchor is None else anchor)
     trained = None if only is None else _mask(workspace, only)
-    step = optimizer(parameters, settings.optimizer, lr, settings.momentum)
+    step = client.descent(parameters, lr, trained)
     total, n_batches = torch.zeros((), device=workspace.device), 0
+    plain_sgd = settings.optimizer == "sgd" and not (
+        settings.momentum or settings.weight_decay or settings.max_gradient_norm
+    )
     privacy = client.site.privacy if leaves and not client.watched else None
     batch_loss = client_loss(client) if loss is None else loss
 
@@ -134,7 +137,7 @@ def fit(
         taken = steps_along(
             _private_gradients(client, privacy, purpose, n_steps, goal if objective else None, only)
         )
-    elif settings.optimizer == "sgd" and not settings.momentum and not proximal:
+    elif plain_sgd and not proximal:
         taken = plain_steps()
     else:
         taken = steps_along(plain_gradients())

@@ -1,24 +1,33 @@
 """Optimisers of one flat tensor: a step is a few operations, whatever the network.
 
-They compute what `torch.optim` computes, to the last bit (a test compares them), without its
-per-step bookkeeping and without the seconds its first use takes to import the compiler.
+Those of every day compute what `torch.optim` computes, to the last bit (a test compares them),
+without its per-step bookkeeping and without the seconds its first use takes to import the compiler.
+The others are `torch.optim`'s own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from learners.settings.descent import OPTIMIZERS
 
 Step = Callable[[Tensor], None]
 """Moves the parameters it was made for, given their gradient."""
 
 
 def optimizer(
-    parameters: Tensor, name: Literal["sgd", "adam"], lr: float, momentum: float = 0.0
+    parameters: Tensor,
+    name: str,
+    lr: float,
+    momentum: float = 0.0,
+    *,
+    weight_decay: float | None = None,
+    max_norm: float | None = None,
+    trained: Tensor | None = None,
 ) -> Step:
     """Return the step of an optimiser with fresh state.
 
@@ -27,15 +36,69 @@ def optimizer(
     parameters
         The flat tensor to move, in place.
     name
-        ``sgd`` (with `momentum`) or ``adam`` (β = 0.9, 0.999, ε = 1e-8).
+        ``sgd`` (with `momentum`), ``adam`` (β = 0.9, 0.999, ε = 1e-8), or another one of
+        `learners.settings.descent.OPTIMIZERS` with its defaults.
     lr
         Learning rate.
     momentum
         Share of the last step's direction that is kept; for sgd only.
+    weight_decay
+        As in `torch.optim`; the optimiser's own default if None.
+    max_norm
+        Length that a gradient is cut to if it is longer, before weights decay.
+    trained
+        1 where parameters may move, 0 where they may not; all may if None. Their gradient is 0, but
+        a decay would move them.
     """
-    if name == "adam":
-        return _adam(parameters, lr)
-    return _momentum(parameters, lr, momentum) if momentum else _sgd(parameters, lr)
+    if name == "sgd":
+        step = _momentum(parameters, lr, momentum) if momentum else _sgd(parameters, lr)
+        step = _decaying(parameters, weight_decay, step) if weight_decay else step
+    elif name == "adam":
+        step = _adam(parameters, lr)
+        step = _decaying(parameters, weight_decay, step) if weight_decay else step
+    else:
+        step = _of_torch(parameters, name, lr, weight_decay)
+    if trained is not None and (weight_decay or name not in ("sgd", "adam")):
+        step = _holding(parameters, trained == 0, step)
+    return step if max_norm is None else _clipping(max_norm, step)
+
+
+def _decaying(parameters: Tensor, weight_decay: float, then: Step) -> Step:
+    def step(gradient: Tensor) -> None:
+        then(gradient.add(parameters, alpha=weight_decay))
+
+    return step
+
+
+def _holding(parameters: Tensor, fixed: Tensor, then: Step) -> Step:
+    held = parameters[fixed]
+
+    def step(gradient: Tensor) -> None:
+        then(gradient)
+        parameters[fixed] = held
+
+    return step
+
+
+def _clipping(max_norm: float, then: Step) -> Step:
+    """Cut gradients as `torch.nn.utils.clip_grad_norm_` does."""
+
+    def step(gradient: Tensor) -> None:
+        then(gradient * (max_norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
+
+    return step
+
+
+def _of_torch(parameters: Tensor, name: str, lr: float, weight_decay: float | None) -> Step:
+    moved = nn.Parameter(parameters.detach())  # the same memory
+    more = {} if weight_decay is None else {"weight_decay": weight_decay}
+    theirs = getattr(torch.optim, OPTIMIZERS[name])([moved], lr=lr, **more)
+
+    def step(gradient: Tensor) -> None:
+        moved.grad = gradient
+        theirs.step()
+
+    return step
 
 
 def _sgd(parameters: Tensor, lr: float) -> Step:

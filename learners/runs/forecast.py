@@ -264,7 +264,7 @@ def _work(site: Site) -> int:
     """Return what a process holds while it trains or tests a client's model, in bytes."""
     workspace = site.workspace
     # The model, its gradient, what was received, what will be sent, and the optimiser's moments.
-    rows = 4 + {"adam": 2}.get(site.config.optimizer, int(site.config.momentum > 0))
+    rows = 4 + {"sgd": int(site.config.momentum > 0)}.get(site.config.optimizer, 2)
     client = Client(site, max(range(len(site.data)), key=lambda c: len(site.data[c].train)), 0)
     train, test = client.data.train, client.data.test
     batch = torch.arange(min(site.config.batch_size, len(train)))

@@ -26,6 +26,7 @@ from learners.server.left_out import Conduct
 from learners.server.replies import faults
 from learners.server.traffic import Ledger
 from learners.settings.config import RunConfig
+from learners.settings.descent import learning_rate
 from learners.settings.participation import present_in
 from learners.settings.seeding import seed_of, stream
 from learners.task import Message, Task
@@ -212,6 +213,11 @@ class Federation:
     def stream(self, purpose: str) -> torch.Generator:
         """Return the server's random numbers for a purpose in this round."""
         return stream(self.config.seed, "server", self.round, purpose)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of this round."""
+        return learning_rate(self.config, self.round)
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the same as a numpy generator."""

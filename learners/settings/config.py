@@ -13,6 +13,7 @@ from typing import Any, Literal
 from coalitions.errors import InvalidInputError
 from coalitions.files.text import decoded
 from learners.settings.conversion import from_values
+from learners.settings.descent import check_descent, optimizer_named
 from learners.settings.options import check_options, option
 
 NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
@@ -100,11 +101,22 @@ class RunConfig:
     batch_size
         Samples in a batch.
     optimizer
-        How a client descends.
+        How a client descends: sgd or adam; or, slower, adadelta, adagrad, adamax, adamw, asgd,
+        nadam, radam, rmsprop or rprop of torch.optim. It starts afresh in each round.
     lr
         Learning rate.
+    schedule
+        The learning rate over rounds: constant; cosine, towards 0; or step:EVERY:FACTOR, which
+        multiplies it by FACTOR after every EVERY rounds.
+    warmup
+        Rounds before that in which the learning rate grows evenly to `lr`.
     momentum
         Momentum of sgd.
+    weight_decay
+        Share of the weights that is added to their gradient; adamw takes it off the weights.
+    max_gradient_norm
+        Longest gradient of a batch that is followed; a longer one is cut to it. It protects
+        nobody's privacy: `clip` does.
     noise
         Standard deviation of the noise that clients add, in units of `clip`.
     clip
@@ -167,9 +179,17 @@ class RunConfig:
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     batch_size: int = _training(10, least=1, changes="models")
-    optimizer: Literal["sgd", "adam"] = _training("sgd", changes="models")
+    optimizer: str = _training("sgd", changes="models")
     lr: float = _training(0.05, above=0, changes="models")
+    schedule: str = _training("constant", changes="models")
+    warmup: int = _training(0, least=0, changes="models")
     momentum: float = _training(0.0, least=0, below=1, needs={"optimizer": "sgd"}, changes="models")
+    weight_decay: float | None = _training(
+        None, least=0, unset="none, but 0.01 with adamw", changes="models"
+    )
+    max_gradient_norm: float | None = _training(
+        None, above=0, unset="gradients are followed as they are", changes="models"
+    )
     noise: float | None = _privacy(None, least=0, unset="none", changes="models")
     clip: float | None = _privacy(
         None, above=0, unset="1 with epsilon, else nothing is clipped", changes="models"
@@ -187,7 +207,9 @@ class RunConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "optimizer", optimizer_named(self.optimizer))
         check_options(self)
+        check_descent(self)
         if self.train_sizes and len(self.train_sizes) != self.clients:
             raise InvalidInputError(
                 f"train_sizes has {len(self.train_sizes)} numbers for {self.clients} clients; it"
