@@ -98,6 +98,33 @@ class Algorithm:
         """
         return {"global": {c: {"model": state["model"]} for c in federation.clients}}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train the global model for the local epochs.
+
+        A method says here what clients get that were held out of training; the first line stands
+        in `result.json`. Training is over, and the rounds go on counting. Ask with `measuring`:
+        what newcomers cost is not part of the run's traffic. The members, `federation.clients`,
+        can be asked, too, but nothing they have may change.
+
+        Returns
+        -------
+        dict
+            What each newcomer needs to use its model, as from `deployed`.
+        """
+        sent = {"model": state["model"], "keep": True, "send": False}
+        answered = federation.ask(TASKS["train"], dict.fromkeys(clients, sent), measuring=True)
+        return {c: {} for c in answered}
+
+    def check_newcomers(self, state: State) -> None:
+        """Raise `InvalidInputError` if the method has nothing for newcomers, given its start."""
+        if type(self).newcomers is Algorithm.newcomers and "model" not in state:
+            raise InvalidInputError(
+                f"{self.name} has no model for new clients: its state has no 'model', and it has no"
+                " method `newcomers`"
+            )
+
     def objective(self, loss: Tensor, params: Params, received: Params) -> Tensor:
         """Return what a client minimises, given the loss of a batch.
 

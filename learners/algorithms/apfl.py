@@ -63,6 +63,14 @@ class APFL(Algorithm):
             federation.record(mean_alpha=sum(alphas) / len(alphas))
         return {**state, "model": federation.combine(models, models.new_ones(len(models)))}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train one round as members do, and use the mixture with the global model."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_mixture, dict.fromkeys(clients, sent), measuring=True)
+        return {c: {} for c in replies}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the mixtures, which clients have, and the global model."""
         return personal_and_global(federation, state, {})

@@ -15,7 +15,8 @@ from coalitions.game import FloatMatrix, FloatVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.tasks import fine_tune_pairs, gradient, train
+from learners.client.tasks import deploy, fine_tune_pairs, gradient, train
+from learners.rows.parameters import weighted_mean
 from learners.settings.options import option
 from solvers import solve, solve_overlapping
 from solvers.overlap.columns import MOST_PLAYERS
@@ -136,6 +137,10 @@ class CFFL(Algorithm):
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse overlapping coalitions of more clients than can be solved for."""
+        if self.overlap > 1 and config.new_clients:
+            raise InvalidInputError(
+                "cffl has nothing for new clients if coalitions overlap; choose overlap 1"
+            )
         if self.overlap > 1 and config.clients > MOST_PLAYERS:
             raise InvalidInputError(
                 f"overlap of cffl takes at most {MOST_PLAYERS} clients; there are {config.clients}"
@@ -212,6 +217,61 @@ class CFFL(Algorithm):
             solve_seconds=solution.seconds,
         )
         return {"labels": list(range(len(labels))), "models": torch.stack(rows)}
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train the mean model, and join the coalition with the best synergy; else stay alone.
+
+        A newcomer's synergy with a coalition is the sum of those with its members, measured on
+        both sides. It then uses the mean of its own model and theirs.
+        """
+        models, labels = state["models"], state["labels"]
+        weights = models.new_tensor([float(labels.count(k)) for k in range(len(models))])
+        begin = {"model": weighted_mean(models, weights), "keep": True}
+        replies = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
+        stored = federation.ask(deploy, {c: {} for c in federation.clients}, measuring=True)
+        members = {c: reply["model"] for c, reply in stored.items()}
+        found: dict[int, Message] = {}
+        for c, reply in replies.items():
+            own = reply["model"]
+            synergies = self._with_newcomer(federation, members, c, own)
+            worth = {k: sum(v for m, v in synergies.items() if labels[m] == k) for k in set(labels)}
+            best = max(sorted(worth), key=lambda k: worth[k])
+            joined = [members[m] for m in members if labels[m] == best] if worth[best] > 0 else []
+            found[c] = {"model": self._mean(federation, [own, *joined])}
+        return found
+
+    def _with_newcomer(
+        self, federation: Federation, members: Models, newcomer: int, own: Tensor
+    ) -> dict[int, float]:
+        """Return the synergy of a newcomer with each member: gains on both sides, or cosines."""
+        rows = torch.stack(list(members.values()))
+        if self.synergy == "ica":
+            named: Message = {"on": self.ica_on}
+            named |= {} if self.gain == "auto" else {"metric": self.gain}
+            asked = {m: {"models": own[None]} | named for m in members}
+            replies = federation.ask(
+                fine_tune_pairs, asked | {newcomer: {"models": rows} | named}, measuring=True
+            )
+            if newcomer not in replies:
+                return {}
+            gains = dict(zip(members, replies[newcomer]["gains"].tolist(), strict=True))
+            return {
+                m: (gains[m] + float(replies[m]["gains"][0])) / 2 for m in gains if m in replies
+            }
+        how: Message = {"on": self.cos_on, "mode": self.cos_mode}
+        means = (rows + own) / 2
+        asked = {m: {"models": mean[None]} | how for m, mean in zip(members, means, strict=True)}
+        replies = federation.ask(
+            gradient, asked | {newcomer: {"models": means} | how}, measuring=True
+        )
+        if newcomer not in replies:
+            return {}
+        own_gradients = dict(zip(members, replies[newcomer]["gradients"], strict=True))
+        return {
+            m: cosine(own_gradients[m], replies[m]["gradients"][0]) for m in members if m in replies
+        }
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the coalition's model for everyone, and what everyone trained from the last.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.client.tasks import train
 from learners.client.training import fit
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -45,6 +46,16 @@ class Ditto(Algorithm):
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("ditto",)
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Begin at the global model, and train a personal one near it for one round."""
+        sent = {"model": state["model"]}
+        begin = sent | {"keep": True, "send": False, "epochs": 0}
+        begun = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
+        replies = federation.ask(train_both, dict.fromkeys(begun, sent), measuring=True)
+        return {c: {} for c in replies}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the personal models, which clients have, and the global one."""

@@ -72,6 +72,22 @@ class Domain(Algorithm):
         federation.record(structure=CoalitionStructure.from_labels(labels))
         return {**state, "models": models}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Take the model of the own group; where it is a new one, train the mean of all groups'."""
+        told, labels, models = federation.registered, state["labels"], state["models"]
+        known = {self._group(told[c]): labels[c] for c in federation.clients if c in told}
+        groups = {c: known.get(self._group(told[c])) for c in clients if c in told}
+        begin = {"model": models.mean(0), "keep": True, "send": False}
+        alone = {c: begin for c, group in groups.items() if group is None}
+        trained = federation.ask(train, alone, measuring=True) if alone else {}
+        return {
+            c: {} if group is None else {"model": models[group]}
+            for c, group in groups.items()
+            if group is not None or c in trained
+        }
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the group's model for everyone."""
         models, labels = state["models"], state["labels"]

@@ -16,6 +16,8 @@ from learners.rows.parameters import cosines
 from learners.settings.options import option
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from learners.server.federation import Federation
     from learners.task import Message
 
@@ -95,6 +97,29 @@ class FedACS(Algorithm):
         if math.isfinite(delta):
             federation.record(delta=delta)
         return {"models": trained}
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train the mean model, mix by attention over the stored ones, and train the mixture."""
+        stored = state["models"]
+        first = federation.ask(
+            train, {c: {"model": stored.mean(0)} for c in clients}, measuring=True
+        )
+        mixed = {}
+        for c, reply in first.items():
+            models = torch.cat([stored, reply["model"][None]])
+            mixed[c] = self.mixed(federation, models)[-1]
+        federation.round += 1  # another order of the data
+        sent = {c: {"model": row, "keep": True, "send": False} for c, row in mixed.items()}
+        return {c: {} for c in federation.ask(train, sent, measuring=True)}
+
+    def mixed(self, federation: Federation, models: Tensor) -> Tensor:
+        """Return what Eq. (4) makes of models [m, P] for each of them."""
+        compared = models - federation.initial_model if self.similarity == "updates" else models
+        similarities = cosines(federation.layout.parameters(compared)).double().cpu().numpy()
+        delta = threshold(similarities, self.p) if self.delta is None else self.delta
+        return torch.from_numpy(attention(similarities, delta)).to(models) @ models
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return everyone's own model, as trained last."""

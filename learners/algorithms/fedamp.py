@@ -9,6 +9,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.tasks import train
 from learners.client.training import fit
 from learners.rows.parameters import cosines, distances
 from learners.settings.options import option
@@ -93,7 +94,7 @@ class FedAMP(Algorithm):
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a step that is too large for the number of clients."""
-        n = config.clients
+        n = config.members + bool(config.new_clients)  # a newcomer joins alone
         if self.attention == "distance" and self.step(n) * (n - 1) > self.sigma:
             raise InvalidInputError(
                 f"alpha of fedamp must be at most sigma/{n - 1} = {self.sigma / (n - 1):g} for"
@@ -120,6 +121,21 @@ class FedAMP(Algorithm):
         for c, reply in replies.items():
             models[c] = reply["model"]
         return {"models": models}
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train the mean model, then near the cloud model that attention gives to the result."""
+        stored = state["models"]
+        begin = {"model": stored.mean(0), "keep": True}
+        first = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
+        clouds = {}
+        for c, reply in first.items():
+            models = torch.cat([stored, reply["model"][None]])
+            weights = self.weights(federation.layout.parameters(models), len(models))
+            clouds[c] = {"model": weights[-1] @ models}
+        federation.round += 1  # another order of the data
+        return {c: {} for c in federation.ask(train_near_cloud, clouds, measuring=True)}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return each client's own model."""
@@ -156,7 +172,7 @@ def train_near_cloud(client: Client, message: Message) -> Message:
     fitted = fit(
         client,
         cloud if method.start_from == "cloud" else client.own_model,
-        proximal=method.lam / method.step(client.config.clients),
+        proximal=method.lam / method.step(client.config.members),
         anchor=cloud,
     )
     client.memory["model"] = fitted.model

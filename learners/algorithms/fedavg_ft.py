@@ -35,6 +35,12 @@ class FedAvgFineTuned(Algorithm):
         None, least=0, unset="the run's local_epochs", changes="models"
     )
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Fine-tune the global model, as every client does."""
+        return {c: {"model": state["model"], "fine_tune": True} for c in clients}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the global model for everyone, to fine-tune and as it is."""
         sent = {"model": state["model"], "fine_tune": True}

@@ -122,6 +122,22 @@ class FedC2I(Algorithm):
         federation.record(relevance=relevance)
         return {"models": models, "samples": samples}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train the mean model, mix the stored ones by their influences, and train the mixture."""
+        stored = state["models"]
+        begin = {"model": stored.mean(0), "keep": True, "send": False}
+        first = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
+        sent = {
+            c: {"models": stored, "samples": np.array([reply["samples"], *state["samples"]])}
+            for c, reply in first.items()
+        }
+        mixed = federation.ask(mix, sent, measuring=True)
+        federation.round += 1  # another order of the data
+        tuned = federation.ask(train, {c: {"send": False} for c in mixed}, measuring=True)
+        return {c: {} for c in tuned}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: each client has the model it trained."""
         return {"personal": {c: {} for c in federation.clients}}

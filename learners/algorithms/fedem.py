@@ -77,6 +77,12 @@ class FedEM(Algorithm):
         sizes = rows.new_tensor([float(reply["samples"]) for reply in replies.values()])
         return {"models": torch.stack([federation.combine(each, sizes) for each in rows])}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Mix the components by weights that are fitted to the newcomer's training data."""
+        return {c: {"models": state["models"]} for c in clients}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the components for everyone, to mix by the own weights."""
         return {"mixture": {c: {"models": state["models"]} for c in federation.clients}}

@@ -12,6 +12,7 @@ import torch
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.many_models import score_models
+from learners.client.tasks import deploy, train
 from learners.client.training import fit
 from learners.forms import Numbers, each
 from learners.privacy.mechanism import as_published
@@ -126,6 +127,18 @@ class FedFomo(Algorithm):
             queue = random if coin < epsilon else liked
             chosen.append(next(j for j in queue if j not in chosen))
         return sorted(chosen)
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train from the first model, weigh the models of all members, and train the mixture."""
+        rows = federation.ask(deploy, {c: {} for c in federation.clients}, measuring=True)
+        models = torch.stack([reply["model"] for reply in rows.values()])
+        trained = federation.ask(train_aside, {c: {} for c in clients}, measuring=True)
+        weighed = federation.ask(weigh, {c: {"models": models} for c in trained}, measuring=True)
+        federation.round += 1  # another order of the data
+        tuned = federation.ask(train, {c: {"send": False} for c in weighed}, measuring=True)
+        return {c: {} for c in tuned}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: each client has its model."""

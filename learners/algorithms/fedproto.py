@@ -98,6 +98,18 @@ class FedProto(Algorithm):
         classes = sorted(known)
         return {"classes": classes, "prototypes": torch.stack([known[c] for c in classes])}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train alone near the prototypes, for as many rounds as the members."""
+        for _ in range(federation.config.rounds):
+            replies = federation.ask(
+                train_prototypes, dict.fromkeys(clients, state), measuring=True
+            )
+            clients = list(replies)
+            federation.round += 1  # another order of the data
+        return dict.fromkeys(clients, state)
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the prototypes for everyone; the models are at home."""
         return {

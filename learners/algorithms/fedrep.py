@@ -87,6 +87,14 @@ class FedRep(Algorithm):
         bodies = torch.stack([reply["body"] for reply in replies.values()])
         return {**state, "body": federation.combine(bodies, bodies.new_ones(len(bodies)))}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train an own head on the shared body, which stays as it is."""
+        sent = {"body": state["body"]}
+        replies = federation.ask(train_head_then_body, dict.fromkeys(clients, sent), measuring=True)
+        return dict.fromkeys(replies, sent)
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the body for everyone, to put under the own head."""
         return {"personal": {c: {"body": state["body"]} for c in federation.clients}}

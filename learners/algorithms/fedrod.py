@@ -109,6 +109,13 @@ class FedRoD(Algorithm):
             new[name] = federation.combine(rows, sizes.to(rows))
         return new
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train a personal head beside the generic model, which stays as it is."""
+        replies = federation.ask(train_two_heads, dict.fromkeys(clients, state), measuring=True)
+        return {c: {**state, "both_heads": True} for c in replies}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the generic model for everyone, with and without the personal head."""
         return personal_and_global(federation, state, {**state, "both_heads": True})

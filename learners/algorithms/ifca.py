@@ -91,6 +91,12 @@ class IFCA(Algorithm):
         federation.record(structure=CoalitionStructure.from_labels(labels))
         return {"models": models, "clusters": clusters}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Take the model of the cluster with the lowest training loss."""
+        return {c: {"models": state["models"]} for c in clients}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return all models for everyone, to choose from."""
         return {"cluster": {c: {"models": state["models"]} for c in federation.clients}}

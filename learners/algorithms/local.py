@@ -32,6 +32,14 @@ class Local(Algorithm):
         federation.ask(train, {c: {"send": False} for c in federation.present})
         return state
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train alone, for the local epochs of all rounds."""
+        epochs = federation.config.rounds * federation.config.local_epochs
+        sent = {"send": False, "epochs": epochs}
+        return {c: {} for c in federation.ask(train, dict.fromkeys(clients, sent), measuring=True)}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: each client has its model."""
         return {"personal": {c: {} for c in federation.clients}}

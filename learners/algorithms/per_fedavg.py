@@ -68,6 +68,12 @@ class PerFedAvg(Algorithm):
         models = torch.stack([reply["model"] for reply in replies.values()])
         return {**state, "model": federation.combine(models, models.new_ones(len(models)))}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Adapt the meta-model by one step, as every client does."""
+        return {c: {"model": state["model"], "adapt": True} for c in clients}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the meta-model for everyone, to adapt and as it is."""
         sent = {"model": state["model"], "adapt": True}

@@ -118,6 +118,35 @@ class PFedHN(Algorithm):
             "buffers": buffers,
         }
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Learn an embedding for as many rounds as the members, with the hypernetwork as it is."""
+        size = federation.layout.n_parameters
+        embeddings = state["embeddings"].mean(0).repeat(len(clients), 1)
+        for _ in range(federation.config.rounds):
+            models = self.models({**state, "embeddings": embeddings}, list(range(len(clients))))
+            replies = federation.ask(
+                train,
+                {c: {"model": row} for c, row in zip(clients, models, strict=True)},
+                measuring=True,
+            )
+            embeddings = embeddings[[clients.index(c) for c in replies]].requires_grad_(True)
+            clients = list(replies)
+            with torch.enable_grad():
+                theta = self.generate(state["hypernetwork"], embeddings, size)
+            trained = torch.stack([reply["model"] for reply in replies.values()])
+            (slope,) = torch.autograd.grad(
+                theta,
+                (embeddings,),
+                grad_outputs=theta.detach() - federation.layout.parameters(trained),
+                materialize_grads=True,
+            )
+            embeddings = embeddings.detach() - self.server_lr * slope
+            federation.round += 1  # another order of the data
+        models = self.models({**state, "embeddings": embeddings}, list(range(len(clients))))
+        return {c: {"model": row} for c, row in zip(clients, models, strict=True)}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return what the hypernetwork writes for each client."""
         models = self.models(state, list(federation.clients))

@@ -81,6 +81,14 @@ class PFedMe(Algorithm):
         mean = federation.combine(models, models.new_ones(len(models)))
         return {**state, "model": torch.lerp(state["model"], mean, self.beta)}
 
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Train one round as members do: a personal model near the global one."""
+        sent = {"model": state["model"]}
+        replies = federation.ask(train_envelope, dict.fromkeys(clients, sent), measuring=True)
+        return {c: {} for c in replies}
+
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for the personal models, which clients have, and the global one."""
         return personal_and_global(federation, state, {})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from coalitions.estimators.permutation import Permutation
 from coalitions.game import FloatVector, IntVector
 from coalitions.sampling.estimator import Estimator
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.tasks import describe, train
+from learners.client.tasks import deploy, describe, train
 from learners.client.utility import ModelGame
 from learners.data.ground_truth import label_overlap
 from learners.forms import Asked, Numbers
@@ -230,16 +231,74 @@ class PFedSV(Algorithm):
         }
         values = federation.ask(collaborate, self._messages(federation, uploads, slots))
         relevance, scored = state["relevance"].copy(), state["scored"].copy()
-        for i, reply in values.items():
-            players = np.array([i, *slots[i]])
-            relevance[i] = updated_relevance(relevance[i], players, reply["values"], self.alpha)
-            scored[i, players] += 1
+        self._learn({"relevance": relevance, "scored": scored}, slots, values)
         federation.record(
             relevance=relevance,
             downloads=[len(slots[c]) if c in slots else 0 for c in federation.clients],
             evaluations=sum(reply["evaluations"] for reply in values.values()),
         )
         return {**state, "relevance": relevance, "scored": scored}
+
+    def newcomers(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Message]:
+        """Find neighbours among the members' models from scratch: value all, keep the best.
+
+        A newcomer begins where the members began. In each step it trains, downloads `k` of the
+        models that members trained last and that it never scored, values and combines them; when
+        it has tried all, it does so once more with those that are good for it.
+        """
+        uploads = self._stored(federation)
+        members = np.array(list(uploads))
+        n = len(federation.clients) + len(federation.newcomers)
+        found: dict[str, Any] = {
+            "relevance": np.zeros((n, n)),
+            "scored": np.zeros((n, n), np.int64),
+        }
+        if self.told:
+            labels = {c: told["labels"] for c, told in federation.registered.items()}
+            nothing = np.zeros_like(next(iter(labels.values())))
+            counts = np.stack([labels.get(c, nothing) for c in range(n)])
+            found["told"] = label_overlap(counts).astype(np.int64)
+        rng = federation.rng("newcomers")
+        order: Order = "top-k" if self.order == "top-k" else "scan"
+        steps = 1 if self.told else 1 + math.ceil(len(members) / max(self.k, 1))
+        for _ in range(steps):
+            clients = list(
+                federation.ask(train, {c: {"send": False} for c in clients}, measuring=True)
+            )
+            slots = {
+                c: rng.permutation(self._choice(found, c, members, order, rng)) for c in clients
+            }
+            messages = self._messages(federation, uploads, slots)
+            values = federation.ask(collaborate, messages, measuring=True)
+            self._learn(found, slots, values)
+            clients = list(values)
+            federation.round += 1  # another order of the data
+        return {c: {} for c in clients}
+
+    def _stored(self, federation: Federation) -> dict[int, Message]:
+        """Return what members trained last, as they would upload it."""
+        asked = {c: {"trained": True} for c in federation.clients}
+        told = federation.registered
+        return {
+            c: {"model": reply["model"], "samples": told[c]["samples"]}
+            for c, reply in federation.ask(deploy, asked, measuring=True).items()
+            if c in told
+        }
+
+    def _learn(
+        self,
+        found: Mapping[str, Any],
+        slots: Mapping[int, IntVector],
+        values: Mapping[int, Message],
+    ) -> None:
+        """Enter the values of games into relevance and counts."""
+        relevance, scored = found["relevance"], found["scored"]
+        for i, reply in values.items():
+            players = np.array([i, *slots[i]])
+            relevance[i] = updated_relevance(relevance[i], players, reply["values"], self.alpha)
+            scored[i, players] += 1
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: clients have their models.
@@ -283,14 +342,14 @@ class PFedSV(Algorithm):
         """Return every client's downloads: whole models, or one extractor and classifiers."""
         numbers = {c: number for number, c in enumerate(uploads)}
         models = torch.stack([reply["model"] for reply in uploads.values()])
-        rows = {i: [numbers[j] for j in slots[i]] for i in uploads}
+        rows = {i: [numbers[j] for j in slots[i]] for i in slots}
         if not self.shared_extractor:
-            return {i: {"models": models[rows[i]]} for i in uploads}
+            return {i: {"models": models[rows[i]]} for i in slots}
         features, classifier = federation.layout.parts(self.classifier)
         sizes = models.new_tensor([float(reply["samples"]) for reply in uploads.values()])
         extractor = federation.combine(models[:, features], sizes)
         classifiers = models[:, classifier]
-        return {i: {"extractor": extractor, "classifiers": classifiers[rows[i]]} for i in uploads}
+        return {i: {"extractor": extractor, "classifiers": classifiers[rows[i]]} for i in slots}
 
 
 def _players(asked: Asked) -> tuple[int]:

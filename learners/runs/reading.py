@@ -105,7 +105,7 @@ class RunRecord:
     @property
     def n_clients(self) -> int:
         """Number of clients."""
-        return int(self.config["clients"])
+        return int(self.config["clients"]) - int(self.config.get("new_clients", 0))
 
     @property
     def evaluated(self) -> list[Mapping[str, Any]]:
@@ -135,9 +135,9 @@ def read_run(folder: Path) -> RunRecord:
         config=tomllib.loads(config.toml()),
         history=history,
         result=read_result(folder),
-        clients=_clients(folder / "clients.json", config.clients),
+        clients=_clients(folder / "clients.json", config.members),
         arrays=dict(_matrices(folder, len(history))),
-        structures=_structures(folder / "structures.jsonl", config.clients),
+        structures=_structures(folder / "structures.jsonl", config.members),
         environment=surroundings,
     )
 

@@ -37,6 +37,7 @@ from learners.server.engines.engine import ENGINES, MakeEngine
 from learners.server.engines.local import n_workers, one_thread
 from learners.server.federation import Federation, Round
 from learners.server.left_out import left_out
+from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
 
 OnRound = Callable[[Round], None]
@@ -67,6 +68,9 @@ class Result:
         What the clients are called.
     task
         What was learnt.
+    new_clients
+        Of the clients that were held out of training: how they got their models, and how good these
+        are; None if there were none.
     """
 
     config: RunConfig
@@ -78,6 +82,7 @@ class Result:
     privacy: Mapping[str, Any] | None = None
     client_names: tuple[str, ...] = ()
     task: Kind = "classification"
+    new_clients: Mapping[str, Any] | None = None
     _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
     _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
 
@@ -135,6 +140,7 @@ class Result:
             "task": self.task,
             **scores,
             **metrics,
+            **({} if self.new_clients is None else {"new_clients": dict(self.new_clients)}),
             "client_names": list(self.client_names),
             "communication": dict(self.communication),
             "epsilon": self.epsilon,
@@ -286,6 +292,7 @@ def resume(
             finished.get("privacy"),
             tuple(finished.get("client_names", ())),
             finished.get("task", "classification"),
+            finished.get("new_clients"),
         )
     if workers is not None:
         config = replace(config, workers=workers)
@@ -410,6 +417,11 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     if by_path:
         config = with_own_data(config, data)
         aggregation(config.aggregation).check(config.participants)
+    if config.new_clients >= config.clients:
+        raise InvalidInputError(
+            f"new_clients is {config.new_clients} of {config.clients} clients; 1 or more must be"
+            " left to train"
+        )
     algorithm.check_data(data)
     loss, metrics = own.loss or config.loss, own.metrics or config.metric
     goal_of(data.targets, loss, metrics)  # said before any work is done
@@ -484,7 +496,8 @@ def _carry_out(
                     "engine": config.engine,
                     "workers": n_workers(site, config.workers),
                 }
-                told = zip(federation.said_at_the_start(), prepared.client_names, strict=True)
+                names = prepared.client_names[: config.members]
+                told = zip(federation.said_at_the_start(), names, strict=True)
                 clients = [dict(each) | {"name": name} for each, name in told]
                 folder.write_circumstances(clients, place)
             seconds, state, done = 0.0, None, 0
@@ -508,6 +521,12 @@ def _carry_out(
                 for callback in callbacks:
                     callback.on_round(round)
             models = _deployed_models(federation, state or {})
+            new_clients = None
+            if federation.newcomers:
+                new_clients, rows = _welcomed(
+                    federation, state or {}, [each.name for each in site.data]
+                )
+                models += rows
     finally:
         engine.close()
     traffic = federation.ledger.total()
@@ -519,8 +538,9 @@ def _carry_out(
         tuple(history),
         folder.path if folder else None,
         None if site.privacy is None else site.privacy.document(),
-        tuple(each.name for each in site.data),
+        tuple(each.name for each in site.data[: config.members]),
         site.targets.kind,
+        new_clients,
         () if folder else models,
         prepared.network,
     )
@@ -562,6 +582,18 @@ def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[
         rows.append(row)
         last = row if row is not None else last
     return tuple(rows)
+
+
+def _welcomed(
+    federation: Federation, state: Mapping[str, Any], names: Sequence[str]
+) -> tuple[dict[str, Any], tuple[Tensor | None, ...]]:
+    """Return what is said about the newcomers, and their models."""
+    document, messages = welcomed(federation, state)
+    replies = federation.ask(deploy, messages, measuring=True) if messages else {}
+    document["names"] = [names[c] for c in federation.newcomers]
+    return document, tuple(
+        replies[c]["model"] if c in replies else None for c in federation.newcomers
+    )
 
 
 def _device(name: str) -> torch.device:

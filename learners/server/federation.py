@@ -84,6 +84,8 @@ class Federation:
         Number of the current round; 0 before the first.
     present
         Clients that take part in the current round, in order, without those in quarantine.
+    clients, newcomers
+        Clients that training is for, and those that are held out of it.
     conduct
         Whose replies were refused so far, and who is not asked any more.
     """
@@ -104,10 +106,11 @@ class Federation:
         self.layout = layout
         self.initial_model = initial_model
         self.privacy = privacy
-        self.clients = tuple(range(config.clients))
+        self.clients = tuple(range(config.members))
+        self.newcomers = tuple(range(config.members, config.clients))
         self.round = 0
         self.present = self.clients
-        self.ledger = Ledger(config.rounds, config.clients)
+        self.ledger = Ledger(config.rounds, config.members)
         self._engine = engine
         algorithm.check(config, layout)
         self._rule = aggregation(config.aggregation)
@@ -119,6 +122,7 @@ class Federation:
         self._records: dict[str, Any] = {}
         self._registered: dict[int, Message] | None = None
         self._method_at_work = False
+        self._admitted_newcomers: set[int] = set()
 
     def ask(
         self, task: Task, messages: Mapping[int, Message], *, measuring: bool = False
@@ -139,7 +143,7 @@ class Federation:
         measuring
             Whether this is how the run is watched, not part of the method: not counted.
         """
-        strangers = set(messages) - set(self.clients)
+        strangers = set(messages) - set(self.clients) - self._admitted_newcomers
         if strangers:
             raise InvalidInputError(
                 f"there is no client {min(strangers)}; they are numbered 0 …"
@@ -195,6 +199,12 @@ class Federation:
             self.present = self._admitted(self.present)
         return self._registered
 
+    def admit(self, newcomers: Sequence[int]) -> None:
+        """Let clients register that were held out so far; from now on they can be asked."""
+        self._admitted_newcomers |= set(newcomers)
+        told = self.ask(describe, {c: {} for c in newcomers}, measuring=True)
+        self._registered = self.registered | told
+
     def said_at_the_start(self) -> list[Message]:
         """Return what every client said that it has, in order; nothing for those who did not."""
         told = self.registered
@@ -239,6 +249,8 @@ class Federation:
             self._method_at_work = True
             state = self.algorithm.start(self)
             self._method_at_work = False
+            if self.newcomers:
+                self.algorithm.check_newcomers(state)
         for t in range(after + 1, self.config.rounds + 1):
             began = time.perf_counter()
             self._begin(t)
@@ -354,7 +366,7 @@ class Federation:
         metrics: dict[str, Any] = {}
         for number, (kind, messages) in enumerate(self.algorithm.deployed(self, state).items()):
             prefix = "" if number == 0 else f"{kind}_"
-            replies = self._evaluated(messages)
+            replies = self.evaluated(messages)
             honest = [c for c in self.honest if c in replies]
             if not honest:
                 raise NoSolutionError(f"round {self.round}: no honest client has a usable model")
@@ -375,7 +387,7 @@ class Federation:
                 metrics[f"{prefix}metrics"] = self._summaries(replies, honest)
         return metrics
 
-    def _evaluated(self, messages: Mapping[int, Message]) -> dict[int, Message]:
+    def evaluated(self, messages: Mapping[int, Message]) -> dict[int, Message]:
         """Return how good the models of some messages are, with the run's metrics if it has any."""
         if self.goal is not None:
             names = [metric.name for metric in self.goal.metrics]

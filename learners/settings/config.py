@@ -68,6 +68,9 @@ class RunConfig:
         Folder with data files.
     clients
         Number of clients; with data of your own, as many as there are.
+    new_clients
+        How many of them, the last ones, are held out of training: when it is over, each gets a
+        model by what the method has for newcomers.
     partition
         Who has what: iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:ALPHA,
         quantity:ALPHA or domains;
@@ -158,6 +161,7 @@ class RunConfig:
     data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
     data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")
     clients: int = _data(10, least=1, changes="data")
+    new_clients: int = _data(0, least=0, changes="data")
     partition: str = _data("auto", changes="data")
     train_size: int | None = _data(
         None, least=1, unset="what is usual with the data set, mostly all", changes="data"
@@ -226,15 +230,25 @@ class RunConfig:
                 f"noise {self.noise} without clip protects nothing: an update of any size could"
                 " outweigh it; give a clip"
             )
+        if self.new_clients and (self.clip is not None or self.epsilon is not None):
+            raise InvalidInputError(
+                "new_clients and noise, clip or epsilon do not go together: what newcomers are"
+                " asked when training is over would not be covered by the stated epsilon"
+            )
         if self.dp == "records" and self.clip is None and self.epsilon is None:
             raise InvalidInputError("dp records needs noise and clip, or epsilon")
         if self.delta != _DEFAULT_DELTA and not self.noise and self.epsilon is None:
             raise InvalidInputError("delta has no effect without noise or epsilon: give one")
 
     @property
+    def members(self) -> int:
+        """Number of clients that training is for: all but the new ones."""
+        return self.clients - self.new_clients
+
+    @property
     def participants(self) -> int:
         """Number of clients in each round: the share, rounded, at least one."""
-        return max(1, round(self.participation * self.clients))
+        return max(1, round(self.participation * self.members))
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | RunConfig) -> RunConfig:

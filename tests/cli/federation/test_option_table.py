@@ -56,6 +56,7 @@ SETTINGS = {
     "data_sha256": None,  # see tests/cli/federation/test_own_data.py
     "data_dir": ("there", PICTURES),
     "clients": (5, {}),
+    "new_clients": (1, {}),
     "partition": ("iid", {}),
     "train_size": (30, {}),
     "train_sizes": ((20, 30, 20, 25), {}),
