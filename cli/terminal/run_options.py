@@ -119,7 +119,7 @@ def settings(
     given = dict(flags)
     if given.get("algorithm", values.get("algorithm")) != values.get("algorithm"):
         values.pop("options", None)  # the options in the file are those of another algorithm
-    for key in ("data_dir", "schema"):  # a run's folder may be used from elsewhere
+    for key in ("data_dir", "schema", "weights"):  # a run's folder may be used from elsewhere
         if given.get(key) is not None:
             given[key] = str(Path(given[key]).resolve())
     if given.get("metric"):

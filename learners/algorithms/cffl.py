@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -248,30 +248,22 @@ class CFFL(Algorithm):
         """Return the synergy of a newcomer with each member: gains on both sides, or cosines."""
         rows = torch.stack(list(members.values()))
         if self.synergy == "ica":
-            named: Message = {"on": self.ica_on}
-            named |= {} if self.gain == "auto" else {"metric": self.gain}
-            asked = {m: {"models": own[None]} | named for m in members}
-            replies = federation.ask(
-                fine_tune_pairs, asked | {newcomer: {"models": rows} | named}, measuring=True
-            )
-            if newcomer not in replies:
-                return {}
-            gains = dict(zip(members, replies[newcomer]["gains"].tolist(), strict=True))
-            return {
-                m: (gains[m] + float(replies[m]["gains"][0])) / 2 for m in gains if m in replies
-            }
-        how: Message = {"on": self.cos_on, "mode": self.cos_mode}
-        means = (rows + own) / 2
-        asked = {m: {"models": mean[None]} | how for m, mean in zip(members, means, strict=True)}
-        replies = federation.ask(
-            gradient, asked | {newcomer: {"models": means} | how}, measuring=True
-        )
+            task, key, here, there = fine_tune_pairs, "gains", rows, own.expand_as(rows)
+            how: dict[str, Any] = {"on": self.ica_on}
+            how |= {} if self.gain == "auto" else {"metric": self.gain}
+        else:
+            task, key, here, there = gradient, "gradients", (rows + own) / 2, (rows + own) / 2
+            how = {"on": self.cos_on, "mode": self.cos_mode}
+        messages = {m: {"models": row[None], **how} for m, row in zip(members, there, strict=True)}
+        messages[newcomer] = {"models": here, **how}
+        replies = federation.ask(task, messages, measuring=True)
         if newcomer not in replies:
             return {}
-        own_gradients = dict(zip(members, replies[newcomer]["gradients"], strict=True))
-        return {
-            m: cosine(own_gradients[m], replies[m]["gradients"][0]) for m in members if m in replies
-        }
+        ours = dict(zip(members, replies[newcomer][key], strict=True))
+        theirs = {m: replies[m][key][0] for m in members if m in replies}
+        if self.synergy == "ica":
+            return {m: (float(ours[m]) + float(theirs[m])) / 2 for m in theirs}
+        return {m: cosine(ours[m], theirs[m]) for m in theirs}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return the coalition's model for everyone, and what everyone trained from the last.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -28,6 +29,7 @@ from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.run import data_of
+from learners.runs.weights import load_weights
 from learners.settings.config import RunConfig
 from learners.settings.descent import learning_rate
 
@@ -247,12 +249,15 @@ class _Attacker:
         ).images
 
     def _network(self) -> nn.Module:
-        return build_model(
+        module = build_model(
             self.config.model,
             shape=self.data.shape,
             n_classes=self.data.n_classes,
             seed=self.config.seed,
         )
+        if self.config.weights is not None:
+            load_weights(Path(self.config.weights), module, self.config.model)
+        return module
 
 
 def _suited_attack(module: nn.Module) -> Literal["features", "dlg"]:

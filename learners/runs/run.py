@@ -32,6 +32,7 @@ from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
+from learners.runs.weights import load_weights
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import ENGINES, MakeEngine
 from learners.server.engines.local import n_workers, one_thread
@@ -440,6 +441,9 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         return network_for(model, inputs, targets, seed=config.seed)
 
     module = network()
+    told = data.told
+    if config.weights is not None:
+        told = f"{told} {load_weights(Path(config.weights), module, model)}".lstrip()
     data = replace(data, targets=fitted_targets(module, data, model))
     goal = goal_of(data.targets, loss, metrics)
     for name in algorithm.measures:
@@ -465,7 +469,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         about["inputs"] = {name: each.document() for name, each in inputs.items()}
         about["targets"] = data.targets.document()
     names = tuple(each.name for each in data.clients)
-    return Prepared(config, algorithm, site, layout, network, about, names, data.told)
+    return Prepared(config, algorithm, site, layout, network, about, names, told)
 
 
 def _carry_out(

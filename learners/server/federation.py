@@ -25,9 +25,10 @@ from learners.server.engines.engine import Engine, Replies
 from learners.server.left_out import Conduct
 from learners.server.replies import faults
 from learners.server.traffic import Ledger
+from learners.settings.attendance import attendance
 from learners.settings.config import RunConfig
 from learners.settings.descent import learning_rate
-from learners.settings.participation import present_in
+from learners.settings.participation import missing_in, present_in
 from learners.settings.seeding import seed_of, stream
 from learners.task import Message, Task
 
@@ -120,6 +121,8 @@ class Federation:
         self._bad: dict[int, str] = {}
         self._losses: dict[int, float] = {}
         self._records: dict[str, Any] = {}
+        self._missing: frozenset[int] = frozenset()  # whose replies will not arrive in this round
+        self._gone: set[int] = set()  # whose did not
         self._registered: dict[int, Message] | None = None
         self._method_at_work = False
         self._admitted_newcomers: set[int] = set()
@@ -152,10 +155,19 @@ class Federation:
         self._check_declared(task)
         answers = self._engine.ask(task, messages, self.round)
         refused = answers.refused | self._faults(task, messages, answers)
-        replies = {c: answers.replies[c] for c in sorted(messages) if c not in refused}
+        if not measuring:
+            if "train_loss" in task.reply:  # who does not arrive is gone after having trained
+                self._gone |= self._missing & set(messages)
+            refused = {c: reason for c, reason in refused.items() if c not in self._gone}
+        gone = set() if measuring else self._gone
+        replies = {
+            c: answers.replies[c] for c in sorted(messages) if c not in refused and c not in gone
+        }
         self._refused |= refused
         if not measuring:
             self._bad |= refused
+        if messages and not replies and not refused:
+            raise NobodyAnsweredError(f"round {self.round}: no reply to {task.name!r} arrived")
         if messages and not replies:
             client, reason = next(iter(refused.items()))
             raise NobodyAnsweredError(
@@ -257,7 +269,9 @@ class Federation:
             self._method_at_work = True
             state = self._after(state, t)
             self._method_at_work = False
-            self.conduct.after_round(self.present, self._bad)
+            if attendance(self.config.attendance)[0] in ("dropout", "deadline"):
+                self.record(missing=sorted(self._gone))
+            self.conduct.after_round([c for c in self.present if c not in self._gone], self._bad)
             metrics = self._metrics(state)
             metrics["seconds"] = time.perf_counter() - began
             yield Round(t, state, metrics, self._records)
@@ -277,6 +291,7 @@ class Federation:
     def _begin(self, t: int) -> None:
         self.round = t
         self._refused, self._bad, self._losses, self._records = {}, {}, {}, {}
+        self._gone, self._missing = set(), missing_in(self.config, t) if t else frozenset()
         if t:
             self.present = self._admitted(present_in(self.config, t))
 

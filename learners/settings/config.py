@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
 from coalitions.files.text import decoded
+from learners.settings.attendance import check_attendance
 from learners.settings.conversion import from_values
 from learners.settings.descent import check_descent, optimizer_named
 from learners.settings.options import check_options, option
@@ -51,6 +52,10 @@ class RunConfig:
         Number of rounds.
     participation
         Share of the clients that take part in each round.
+    attendance
+        Which ones: random; fixed, the same always; diurnal:PERIOD, for that share of every PERIOD
+        rounds, each from a round of its own. Or whose replies arrive: dropout:P loses each with
+        probability P; deadline:T those of clients that need more than T times what is usual.
     dataset
         Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .parquet .npz); or a
         folder with one folder for each client.
@@ -96,6 +101,8 @@ class RunConfig:
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
         Network; auto takes the one that suits the data.
+    weights
+        File (.safetensors) with the weights that training begins with; a head may be missing.
     loss
         What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
         what is usual with the task.
@@ -153,6 +160,7 @@ class RunConfig:
     norm_limit: float = _method(10.0, least=1, changes="models")
     rounds: int = _method(20, least=1, changes="rounds")
     participation: float = _method(1.0, above=0, most=1, changes="participants")
+    attendance: str = _method("random", changes="participants")
     dataset: str = _data("digits", names="datasets", changes="data")
     target: str | None = _data(None, unset="none", changes="data")
     client_column: str | None = _data(None, unset="none", changes="data")
@@ -180,6 +188,7 @@ class RunConfig:
     )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
+    weights: str | None = _training(None, unset="drawn from the seed", changes="models")
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     batch_size: int = _training(10, least=1, changes="models")
@@ -214,6 +223,7 @@ class RunConfig:
         object.__setattr__(self, "optimizer", optimizer_named(self.optimizer))
         check_options(self)
         check_descent(self)
+        check_attendance(self)
         if self.train_sizes and len(self.train_sizes) != self.clients:
             raise InvalidInputError(
                 f"train_sizes has {len(self.train_sizes)} numbers for {self.clients} clients; it"

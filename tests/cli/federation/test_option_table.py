@@ -15,8 +15,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
+from safetensors.torch import save_file  # noqa: E402
+
 from coalitions.errors import InvalidInputError  # noqa: E402
 from learners.algorithm import ALGORITHMS  # noqa: E402
+from learners.models import build_model  # noqa: E402
 from learners.runs.run import run  # noqa: E402
 from learners.settings.config import RunConfig  # noqa: E402
 from learners.settings.options import OBSERVABLES, options_of  # noqa: E402
@@ -48,6 +51,7 @@ SETTINGS = {
     "norm_limit": (1.0, {}),
     "rounds": (3, {}),
     "participation": (0.5, {}),
+    "attendance": ("fixed", {"participation": 0.5}),
     "dataset": ("digits-domains", {}),
     "target": ("z", TABLE),
     "client_column": ("where", TABLE),
@@ -67,6 +71,7 @@ SETTINGS = {
     "metric": (("log-loss",), {}),
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
+    "weights": ("start.safetensors", {}),
     "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
@@ -231,6 +236,9 @@ def files(tmp_path_factory):
     for name, text in (("table.csv", "\n".join(rows)), ("schema.json", json.dumps(SCHEMA))):
         folders[name] = tmp_path_factory.getbasetemp() / name
         folders[name].write_text(text)
+    network = build_model("mlp", shape=(1, 8, 8), n_classes=10, seed=5)
+    folders["start.safetensors"] = tmp_path_factory.getbasetemp() / "start.safetensors"
+    save_file(network.state_dict(), folders["start.safetensors"])
     return folders
 
 
@@ -250,7 +258,7 @@ def tried(tmp_path_factory, files):
 
             named = {
                 key: str(files[settings[key]])
-                for key in ("data_dir", "dataset", "schema")
+                for key in ("data_dir", "dataset", "schema", "weights")
                 if settings.get(key) in files
             }
             settings = settings | named
@@ -348,7 +356,7 @@ def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
     value, context = SETTINGS[name] or ("cpu" if name == "device" else "json", {})
     if name == "plugins":
         value = ("json",)  # any module that can be imported
-    if name in ("data_dir", "schema"):
+    if name in ("data_dir", "schema", "weights"):
         value = str(Path.cwd() / value)
     settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
     if name == "train_sizes":

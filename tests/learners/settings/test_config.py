@@ -59,6 +59,10 @@ def test_toml_comes_back_the_same(partition, clients, lr, share, poison, options
         ({"warmup": 3, "rounds": 3}, "warmup 3 leaves no round of 3 to train at the full"),
         ({"weight_decay": -1.0}, "weight_decay must be 0 or more, not -1"),
         ({"weight_decay": 0.1, "optimizer": "rprop"}, "weight_decay has no effect on rprop"),
+        ({"attendance": "diurnale:4"}, "did you mean 'diurnal'? it can be: random, fixed, diurnal"),
+        ({"attendance": "dropout:1"}, "dropout:P with a probability above 0 and below 1"),
+        ({"attendance": "diurnal:nan", "participation": 0.5}, "attendance is 'diurnal:nan'; it"),
+        ({"attendance": "fixed"}, "attendance fixed has no effect unless participation is below 1"),
         ({"max_gradient_norm": 0}, "max_gradient_norm must be a positive number"),
         (
             {"momentum": 0.9, "optimizer": "adam"},

@@ -1,0 +1,88 @@
+"""Runs that begin with the weights of a file."""
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from coalitions.errors import InvalidInputError
+from learners.models import build_model
+from learners.runs.run import load_model, prepare, run
+from learners.settings.config import RunConfig
+
+TINY = {"clients": 2, "rounds": 1, "train_size": 20, "workers": 1, "model": "mlp"}
+
+
+def tensors(seed=5):
+    return dict(build_model("mlp", shape=(1, 8, 8), n_classes=10, seed=seed).state_dict())
+
+
+def begun(path):
+    return prepare(RunConfig.of(TINY | {"weights": str(path)}))
+
+
+def test_training_begins_with_the_weights_of_the_file(tmp_path):
+    path = tmp_path / "start.safetensors"
+    save_file(tensors(), path)
+    prepared = begun(path)
+    views = prepared.layout.views(prepared.site.initial)
+    assert all(torch.equal(views[name], value) for name, value in tensors().items())
+    assert prepared.told == f"mlp begins with the weights of {path}."
+
+
+def test_a_head_that_is_left_out_begins_fresh_and_that_is_said(tmp_path):
+    path = tmp_path / "body.safetensors"
+    save_file({k: v for k, v in tensors().items() if not k.startswith("head")}, path)
+    prepared = begun(path)
+    views = prepared.layout.views(prepared.site.initial)
+    fresh = tensors(seed=0)
+    for name, value in tensors().items():
+        expected = fresh[name] if name.startswith("head") else value
+        assert torch.equal(views[name], expected)
+    told = []
+    run(TINY | {"weights": str(path)}, tell=told.append)
+    assert "its head (head.weight, head.bias) is not there, and begins fresh." in told[0]
+
+
+def test_a_model_of_another_run_is_a_beginning(tmp_path):
+    run(TINY, tmp_path / "run")
+    path = tmp_path / "run" / "models" / "client-0000.safetensors"
+    views = begun(path).layout.views(begun(path).site.initial)
+    for name, value in load_model(tmp_path / "run").state_dict().items():
+        assert torch.equal(views[name], value)
+
+
+def wrong(change):
+    found = tensors()
+    change(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t: t.update({"hidden.bias": torch.zeros(3)}), "has a tensor 'hidden.bias', which"),
+        (
+            lambda t: t.update({"head.weight": torch.zeros(4, 2)}),
+            r"'head.weight' is 4 × 2, and mlp wants 10 × .*; leave the head out of the file",
+        ),
+        (lambda t: t.pop("head.bias"), r"lacks 'head.bias' \(10\) of mlp; only the whole head may"),
+        (lambda t: t["head.bias"].fill_(torch.nan), "'head.bias' has numbers that are not finite"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, sentence, tmp_path):
+    path = tmp_path / "wrong.safetensors"
+    save_file(wrong(change), path)
+    with pytest.raises(InvalidInputError, match=sentence):
+        begun(path)
+
+
+def test_no_pickle_is_opened(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save(tensors(), path)
+    with pytest.raises(InvalidInputError, match="a pickle could run any code: save them by"):
+        begun(path)
+    path.rename(tmp_path / "model.safetensors")
+    with pytest.raises(InvalidInputError, match="is not a safetensors file"):
+        begun(tmp_path / "model.safetensors")
+    with pytest.raises(InvalidInputError, match=r"cannot read .*nothing\.safetensors"):
+        begun(tmp_path / "nothing.safetensors")
