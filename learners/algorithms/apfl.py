@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.client.augmentation import taking
 from learners.client.training import batches, client_loss, training_mode
 from learners.forms import SHARE
 from learners.settings.options import option
@@ -93,11 +94,11 @@ def train_mixture(client: Client, message: Message) -> Message:
     alpha: float = client.memory.get("alpha", method.alpha)
     step_w = client.descent(parameters(w))
     step_v = client.descent(parameters(v))
-    loss_on = client_loss(client)
+    loss_on, take = client_loss(client), taking(client, client.data.train, "train")
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
-            inputs, targets = client.data.train.take(chosen)
+            inputs, targets = take(chosen)
             workspace.load(alpha * v + (1 - alpha) * w)
             loss = loss_on(workspace.module, inputs, targets)
             at_mixture = workspace.backward(loss).clone()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.client.augmentation import taking
 from learners.client.training import batches, client_loss, gradient_at, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -102,13 +103,13 @@ def train_meta(client: Client, message: Message) -> Message:
     layout, data, alpha = workspace.layout, client.data.train, method.inner_lr(client)
     row = message["model"].clone()
     w = layout.parameters(row)
-    loss_on = client_loss(client)
+    loss_on, take = client_loss(client), taking(client, data, "train")
     step = client.descent(w)
 
     def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, float]:
         workspace.load(row)
         workspace.parameters.copy_(parameters)
-        loss = loss_on(workspace.module, *data.take(chosen))
+        loss = loss_on(workspace.module, *take(chosen))
         return workspace.backward(loss).clone(), float(loss.detach())
 
     # The outer batches come in the order of plain training: with α = 0 nothing else is left.

@@ -9,6 +9,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.client.augmentation import taking
 from learners.client.training import batches, client_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -107,11 +108,11 @@ def train_envelope(client: Client, message: Message) -> Message:
     workspace.load(row)
     theta = workspace.parameters
     step = client.descent(theta, lr)
-    loss_on = client_loss(client)
+    loss_on, take = client_loss(client), taking(client, client.data.train, "train")
     total, n_batches = 0.0, 0
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
-            inputs, targets = client.data.train.take(chosen)
+            inputs, targets = take(chosen)
             for _ in range(method.inner_steps):
                 loss = loss_on(workspace.module, inputs, targets)
                 gradient = workspace.backward(loss)

@@ -145,10 +145,11 @@ def inversion_of(
             f"the attack reads a gradient off a step of sgd, and the run's optimizer is"
             f" {config.optimizer}"
         )
-    for name in ("weight_decay", "max_gradient_norm"):
+    for name in ("weight_decay", "max_gradient_norm", "augment"):
         if getattr(config, name):
             raise InvalidInputError(
-                f"the attack reads a gradient off a step of plain sgd, and the run has a {name}"
+                "the attack reads a picture's gradient off a step of plain sgd, and the run has"
+                f" {name} {getattr(config, name)}"
             )
     data = data_of(config)
     if not 0 <= client < config.clients:

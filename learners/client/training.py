@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
+from learners.client.augmentation import taking
 from learners.client.client import Client, Samples
 from learners.data.contents import Batch
 from learners.measures.goal import Goal, Score
@@ -101,13 +102,14 @@ def fit(
     )
     privacy = client.site.privacy if leaves and not client.watched else None
     batch_loss = client_loss(client) if loss is None else loss
+    take = taking(client, data, purpose)
 
     def goal(value: Tensor, params: Params) -> Tensor:
         return objective(value, params, received) if objective else value
 
     def losses() -> Iterator[Tensor]:
         for chosen in batches(client, len(data), purpose, epochs=epochs, steps=steps):
-            yield batch_loss(workspace.module, *data.take(chosen))
+            yield batch_loss(workspace.module, *take(chosen))
 
     def plain_steps() -> Iterator[Tensor]:
         for value in losses():
@@ -220,12 +222,13 @@ def _private_gradients(
     rate = sampling_rate(client.config, len(data))
     client.memory |= {STEPS: before + n_steps, RATE: rate}
     sampling = client.stream(f"{purpose}: sample after {before}")
+    take = taking(client, data, f"{purpose} after {before}")
     noising = client.stream(f"{purpose}: noise after {before}")
     for _ in range(n_steps):
         chosen = torch.rand(len(data), generator=sampling, dtype=torch.float64) < rate
         gradient, losses = private_gradient(
             workspace,
-            *data.take(chosen.nonzero().flatten()),
+            *take(chosen.nonzero().flatten()),
             expected=rate * len(data),
             clip=privacy.clip,
             noise=privacy.noise,

@@ -424,6 +424,8 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
             " left to train"
         )
     algorithm.check_data(data)
+    if config.augment is not None:
+        data.only_pictures("augment")
     loss, metrics = own.loss or config.loss, own.metrics or config.metric
     goal_of(data.targets, loss, metrics)  # said before any work is done
     model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model

@@ -127,6 +127,9 @@ class RunConfig:
     max_gradient_norm
         Longest gradient of a batch that is followed; a longer one is cut to it. It protects
         nobody's privacy: `clip` does.
+    augment
+        What is done to pictures in training: flip mirrors half of them, crop moves them by up to an
+        eighth of their side, flip,crop does both.
     noise
         Standard deviation of the noise that clients add, in units of `clip`.
     clip
@@ -203,6 +206,7 @@ class RunConfig:
     max_gradient_norm: float | None = _training(
         None, above=0, unset="gradients are followed as they are", changes="models"
     )
+    augment: str | None = _training(None, unset="nothing", changes="models")
     noise: float | None = _privacy(None, least=0, unset="none", changes="models")
     clip: float | None = _privacy(
         None, above=0, unset="1 with epsilon, else nothing is clipped", changes="models"

@@ -1,4 +1,4 @@
-"""How a client descends, as it is written: names of optimisers, and learning rates over rounds."""
+"""How a client trains, as it is written: optimisers, learning rates over rounds, augmentation."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ OPTIMIZERS = {
     "rprop": "Rprop",
 }
 """Optimisers and their classes in `torch.optim`; written out, so that torch need not be loaded."""
+
+_AUGMENTATIONS = ("flip", "crop")
 
 _REFUSED = {
     "lbfgs": "it computes the loss several times a step, by a closure that a batch has not",
@@ -80,8 +82,27 @@ def learning_rate(config: RunConfig, round: int) -> float:
     return config.lr * factor ** (since // every)
 
 
+def augmentations(text: str | None) -> frozenset[str]:
+    """Return what is done to pictures in training.
+
+    Examples
+    --------
+    >>> sorted(augmentations("flip,crop")), augmentations(None)
+    (['crop', 'flip'], frozenset())
+    """
+    names = [] if text is None else [each.strip() for each in text.split(",")]
+    for name in names:
+        if name not in _AUGMENTATIONS:
+            raise InvalidInputError(
+                f"augment is {shown(text)}; {did_you_mean(name, _AUGMENTATIONS)}it can be: flip,"
+                " crop, or flip,crop"
+            )
+    return frozenset(names)
+
+
 def check_descent(config: RunConfig) -> None:
-    """Refuse a schedule that is none, and a warm-up that never ends."""
+    """Refuse a schedule or augmentation that is none, and a warm-up that never ends."""
+    augmentations(config.augment)
     if config.schedule not in ("constant", "cosine"):
         _steps(config.schedule)
     if config.warmup >= config.rounds:

@@ -82,6 +82,7 @@ SETTINGS = {
     "momentum": (0.5, {}),
     "weight_decay": (0.1, {}),
     "max_gradient_norm": (0.5, {}),
+    "augment": ("flip,crop", {}),
     "noise": (0.5, PRIVATE),
     "clip": (0.2, PRIVATE),
     "epsilon": (5.0, {"clip": 0.1, "epsilon": 50.0}),

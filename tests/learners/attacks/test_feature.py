@@ -103,6 +103,8 @@ def test_the_noise_is_the_runs_own():
     ("settings", "arguments", "words"),
     [
         ({"optimizer": "adam"}, {}, "off a step of sgd"),
+        ({"weight_decay": 0.1}, {}, "the run has weight_decay 0.1"),
+        ({"augment": "flip"}, {}, "the run has augment flip"),
         ({}, {"client": 7}, "there is no client 7"),
         ({}, {"pictures": 1000}, "1000 of them cannot"),
     ],

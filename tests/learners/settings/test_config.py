@@ -63,6 +63,7 @@ def test_toml_comes_back_the_same(partition, clients, lr, share, poison, options
         ({"attendance": "dropout:1"}, "dropout:P with a probability above 0 and below 1"),
         ({"attendance": "diurnal:nan", "participation": 0.5}, "attendance is 'diurnal:nan'; it"),
         ({"attendance": "fixed"}, "attendance fixed has no effect unless participation is below 1"),
+        ({"augment": "flop"}, "augment is 'flop'; did you mean 'flip'? it can be: flip, crop, or"),
         ({"max_gradient_norm": 0}, "max_gradient_norm must be a positive number"),
         (
             {"momentum": 0.9, "optimizer": "adam"},
