@@ -170,7 +170,8 @@ def _exit_code() -> int:
         if type(error).__name__ == "Abort" or isinstance(error.__cause__, KeyboardInterrupt):
             return _complain("interrupted", 130)
         if hasattr(error, "format_message"):  # the parser's own complaints
-            return _complain(error.format_message(), 2)
+            said = error.format_message()
+            return _complain(said, 2) if said else 2  # without a command, help was all it said
         if isinstance(error, OSError):
             if error.errno == errno.ENAMETOOLONG:
                 name = str(error.filename)
