@@ -22,6 +22,7 @@ import typer
 import cli.experiments
 import cli.federation
 import cli.games
+import cli.plugins
 from cli.terminal.text import visible
 from coalitions import __version__
 from coalitions.compiling.clock import when_long
@@ -63,7 +64,7 @@ def _add_commands(typed: str | None) -> None:
     """
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (cli.games, cli.federation, cli.experiments)
+        for room in (cli.games, cli.federation, cli.experiments, cli.plugins)
         for module in pkgutil.iter_modules(room.__path__)
         if not module.name.startswith("_")
     }

@@ -3,6 +3,7 @@
 Blocks of a page run one after the other, in an empty folder that has `examples/` in it:
 
 - `console`: each line that begins with `$ coalitions` is run; what follows it is what it prints.
+  A line that ends in a backslash goes on.
 - `python` with `>>>`: a doctest; a page's examples share their names.
 - `python` with a file's name as a comment in its first line: the file, for commands below it.
 - `python`, then `text`: the text is what the program prints.
@@ -24,7 +25,6 @@ import types
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -64,7 +64,7 @@ def blocks(page: Path) -> list[Block]:
     runs = []
     for (kind, code, line), (after, printed, _) in itertools.pairwise([*found, ("", "", 0)]):
         if kind == "console":
-            for command in re.split(r"^(?=\$ )", code, flags=re.M):
+            for command in re.split(r"^(?=\$ )", code.replace("\\\n", " "), flags=re.M):
                 if command.startswith("$ coalitions"):
                     first, _, rest = command.partition("\n")
                     runs.append(Block("command", first.removeprefix("$ coalitions"), rest, line))
@@ -134,8 +134,12 @@ def run_command(line: str, expected: str) -> None:
 def run_program(code: str, expected: str) -> None:
     page = types.ModuleType("page")
     printed = io.StringIO()
-    with mock.patch.dict(sys.modules, page=page), contextlib.redirect_stdout(printed):
-        exec(compile(code, "page", "exec"), vars(page))
+    sys.modules["page"] = page  # a dataclass looks its module up
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "page", "exec"), vars(page))
+    finally:
+        del sys.modules["page"]
     assert same(expected, printed.getvalue()), printed.getvalue()
 
 
