@@ -16,16 +16,18 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Commands
 
-`coalitions COMMAND --help` says the same in the terminal. Results go to stdout, everything else to stderr.
+`coalitions COMMAND --help` says the same in the terminal.
+Results go to stdout, everything else to stderr.
 
 | exit code | means |
 |---|---|
 | 0 | it ran |
 | 1 | it ran and failed, or the demands cannot be met |
 | 2 | bad input, said in one sentence |
-| 130 | interrupted (Ctrl-C); `solve` and `shapley` answer with the best so far, and 0 |
+| 130 | interrupted (Ctrl-C); what is known so far is printed where there is something |
 
-`--json` prints one JSON document and nothing else. [schemas.json](../schemas.json) has the schema of each.
+`--json` prints one JSON document and nothing else.
+[schemas.json](../schemas.json) has the schema of each.
 Settings of a run (`--rounds`, `--lr` …) are explained in [options](../options.md).
 """
 
