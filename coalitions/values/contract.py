@@ -67,7 +67,7 @@ def _claims(name: str) -> str | None:
     for what in ("unbiased", "axioms", "stderr_means"):
         if not hasattr(estimator, what):
             return f"the class has no attribute {what}"
-    if not isinstance(estimator.unbiased, bool):
+    if getattr(estimator, "unbiased", None) not in (True, False):
         return "unbiased is True or False"
     if not estimator.axioms <= AXIOMS:
         return f"axioms are among {', '.join(sorted(AXIOMS))}"
