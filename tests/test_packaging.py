@@ -41,6 +41,8 @@ def test_the_wheel_holds_the_four_packages_and_no_tests(copy):
         shipped = {name for name in names if name.startswith(f"{layer}/") and name.endswith(".py")}
         written = {str(path.relative_to(ROOT)) for path in (ROOT / layer).rglob("*.py")}
         assert shipped == written
+    template = {path.name for path in (ROOT / "learners" / "flower" / "template").rglob("*.*")}
+    assert template <= {name.rsplit("/", 1)[-1] for name in names}
     entry_points = next(name for name in names if name.endswith("entry_points.txt"))
     assert b"coalitions = cli.app:main" in zipfile.ZipFile(wheel).read(entry_points)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coalitions.errors import InvalidInputError, spoken
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from learners.settings.config import RunConfig
 
 
-def own_document(config: RunConfig) -> dict[str, Any]:
+def own_document(config: RunConfig, n_clients: int | None) -> dict[str, Any]:
     """Return what a run with these settings would give its clients, as plain values."""
+    from learners.data.doors.settings import check_clients, federation_of_outcome, read_own
     from learners.data.tables.dealing import DealtTable
-    from learners.runs.own_data import federation_of_outcome, read_own
 
     outcome = read_own(config)
+    if n_clients is not None:
+        check_clients(Path(config.dataset), outcome, n_clients)
     data = federation_of_outcome(config, outcome)
     table = outcome if isinstance(outcome, DealtTable) else None
     return {

@@ -140,7 +140,7 @@ def _show_own(
 
     values = {key: value for key, value in given.items() if value is not None}
     config = RunConfig.of({"dataset": path, "partition": partition, "seed": seed} | values)
-    document = own_document(config)
+    document = own_document(config, given["clients"])
     if json_output:
         print_json(document)
         return

@@ -147,7 +147,7 @@ def _accuracies(document: Mapping[str, Any]) -> dict[str, str]:
     return {
         "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
         "worst client": f"{document['worst_client_accuracy']:.4f}",
-        "each client": _each(document["per_client_test_accuracy"]),
+        "each client": _each(document["per_client_test_accuracy"], document),
     }
 
 
@@ -159,15 +159,20 @@ def _metrics(document: Mapping[str, Any]) -> dict[str, str]:
             continue
         mean = "not defined" if told["mean"] is None else f"{told['mean']:.4f}"
         words[f"mean test {name}"] = mean
-        words[f"{name} of each"] = _each(told["per_client"])
+        words[f"{name} of each"] = _each(told["per_client"], document)
         if told["undefined"]:
             who = ", ".join(document["client_names"][int(c)] for c in told["undefined"])
             words[f"no {name}"] = f"{who}: {next(iter(told['undefined'].values()))}"
     return words
 
 
-def _each(values: Sequence[float | None]) -> str:
-    return " ".join("-" if each is None else f"{each:.3f}" for each in values)
+def _each(values: Sequence[float | None], document: Mapping[str, Any]) -> str:
+    """Return the clients' figures, with their names if they have some of their own."""
+    figures = ["-" if each is None else f"{each:.3f}" for each in values]
+    names = document.get("client_names") or []
+    if len(names) != len(figures) or names == [f"client {i}" for i in range(len(names))]:
+        return " ".join(figures)
+    return ", ".join(f"{name} {figure}" for name, figure in zip(names, figures, strict=True))
 
 
 def _left_out(document: Mapping[str, Any]) -> dict[str, str]:

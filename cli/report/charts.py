@@ -84,7 +84,10 @@ class Dots:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix per round, [rounds, n, n], with a slider; NaN is what nobody knows."""
+    """A matrix per round, [rounds, n, n], with a slider; NaN is what nobody knows.
+
+    `truth_is` says in words when a pair is true.
+    """
 
     name: str
     title: str
@@ -92,6 +95,7 @@ class Heatmap:
     frames: NDArray[np.float64]
     rounds: Sequence[int]
     truth: NDArray[np.bool_] | None = None
+    truth_is: str = ""
 
 
 @dataclass(frozen=True)

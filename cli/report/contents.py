@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cli.report.agreement import TITLES, agreement, truth_of
 from cli.report.charts import (
     Bars,
     Chart,
@@ -22,6 +23,7 @@ from cli.report.charts import (
     steady_numbers,
 )
 from cli.report.methods import Method
+from learners.comparisons.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord
 
 MATRIX_TITLES = {
@@ -62,7 +64,9 @@ def sections_of(methods: Sequence[Method]) -> list[Section]:
     runs = [run for method in methods for run in method.runs]
     shared: list[Chart] = [
         *_curves(methods),
+        *_agreements(methods),
         _per_client(methods, runs),
+        *_spread(methods),
         *_traffic(methods),
         *_splits(runs),
     ]
@@ -93,7 +97,27 @@ def _curves(methods: Sequence[Method]) -> list[Chart]:
         curves = [curve for curve in found if curve is not None]
         if curves:
             charts.append(Lines(name, title, "round", unit, curves))
+    lines = [line for method in methods for run in method.runs for line in run.evaluated]
+    named = dict.fromkeys(name for line in lines for name in line.get("metrics") or {})
+    for metric in named:  # those of the task besides accuracy
+        if metric != ACCURACY:
+            found = [_metric_curve(k, method, metric) for k, method in enumerate(methods)]
+            there = [curve for curve in found if curve is not None]
+            if there:
+                charts.append(Lines(f"metric-{metric}", f"Mean {metric}", "round", metric, there))
     return charts
+
+
+def _metric_curve(number: int, method: Method, metric: str) -> Curve | None:
+    """Return the mean over clients of a metric over rounds, the mean over seeds."""
+    seeds = []
+    for run in method.runs:
+        told = {
+            int(line["round"]): (line.get("metrics") or {}).get(metric, {}).get("mean")
+            for line in run.evaluated
+        }
+        seeds.append({t: float(value) for t, value in told.items() if value is not None})
+    return _mean_curve(number, method.name, seeds)
 
 
 def _curve(number: int, method: Method, metric: str) -> Curve | None:
@@ -106,26 +130,77 @@ def _curve(number: int, method: Method, metric: str) -> Curve | None:
         }
         for run in method.runs
     ]
+    return _mean_curve(number, method.name, seeds)
+
+
+def _mean_curve(number: int, name: str, seeds: Sequence[Mapping[int, float]]) -> Curve | None:
+    """Return the mean over seeds of a number by round, with their range."""
     rounds = sorted(set.intersection(*map(set, seeds)))
     if not rounds:
         return None
     values = np.array([[seed[t] for t in rounds] for seed in seeds])
     spread = (values.min(axis=0), values.max(axis=0)) if len(seeds) > 1 else (None, None)
-    return Curve(number, method.name, rounds, values.mean(axis=0), *spread)
+    return Curve(number, name, rounds, values.mean(axis=0), *spread)
+
+
+def _agreements(methods: Sequence[Method]) -> list[Chart]:
+    """Return how near the methods come to the truth, as numbers over rounds."""
+    found = [[agreement(run) for run in method.runs] for method in methods]
+    charts: list[Chart] = []
+    for key, (name, title, unit) in TITLES.items():
+        curves = [
+            _mean_curve(number, method.name, [each[key] for each in runs])
+            for number, (method, runs) in enumerate(zip(methods, found, strict=True))
+            if all(key in each for each in runs)
+        ]
+        there = [curve for curve in curves if curve is not None]
+        if there:
+            charts.append(Lines(name, title, "round", unit, there))
+    return charts
+
+
+def _spread(methods: Sequence[Method]) -> list[Chart]:
+    """Return how far apart a client's scores are over seeds, all methods on one scale of colours.
+
+    Only where clients are the same ones in every seed: a client of another seed is another client.
+    """
+    several = [method for method in methods if len(method.runs) > 1]
+    told = [run.clients for method in several for run in method.runs]
+    names = [() if each is None else tuple(each.names) for each in told]
+    if not several or not names[0] or not all(names[0]) or len(set(names)) > 1:
+        return []
+    rows = []
+    for method in several:
+        lines = [run.evaluated[-1] for run in method.runs if run.evaluated]
+        if len(lines) < len(method.runs):
+            return []
+        metric = main_metric(lines[0])
+        scores = [score_of(line, metric).per_client for line in lines]
+        if {len(each) for each in scores} != {len(names[0])}:
+            return []
+        rows.append(np.ptp(np.array(scores, np.float64), axis=0))
+    title = "Spread over seeds of each client's score (highest − lowest)"
+    return [
+        Table("spread", title, "client", [each.name for each in several], names[0], np.array(rows))
+    ]
 
 
 def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     most = max(run.n_clients for run in runs)
     clients = [str(client) for client in range(most)]
-    accuracies = []
+    called = {tuple(run.clients.names) for run in runs if run.clients is not None}
+    if len(called) == 1 and all(*called) and len(*called) == most:  # the same ones in all runs
+        clients = list(*called)
+    metric = next((main_metric(run.evaluated[-1]) for run in runs if run.evaluated), ACCURACY)
+    scores = []
     for run in runs:
-        last = (run.evaluated[-1]["per_client_test_accuracy"] if run.evaluated else []) or []
-        accuracies.append([*last, *[None] * (most - len(last))])
-    about = ("per-client", "Test accuracy of each client")
+        last = () if not run.evaluated else scores_of_clients(run.evaluated[-1], metric)
+        scores.append([*last, *[None] * (most - len(last))])
+    about = ("per-client", f"Test {metric} of each client")
     if len(runs) <= FEW and len(runs) == len(methods):
-        series = [(k, run.name, accuracies[k]) for k, run in enumerate(runs)]
-        return Columns(*about, "client", "accuracy", clients, series)
-    values = np.array(accuracies, np.float64)  # None becomes NaN
+        series = [(k, run.name, scores[k]) for k, run in enumerate(runs)]
+        return Columns(*about, "client", metric, clients, series)
+    values = np.array(scores, np.float64)  # None becomes NaN
     return Table(*about, "client", [run.name for run in runs], clients, values)
 
 
@@ -170,7 +245,7 @@ def _whose_split(run: RunRecord, runs: Sequence[RunRecord]) -> str:
 
 
 def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
-    if run.clients is None:
+    if run.clients is None or run.clients.labels.shape[1] == 0:  # targets are numbers
         return []
     counts = run.clients.labels.T.astype(float)
     return [
@@ -210,8 +285,9 @@ def _client_names(run: RunRecord) -> list[str]:
 
 def _heatmap(run: RunRecord, name: str, title: str, frames: NDArray[np.float64]) -> Heatmap:
     rounds = [int(line["round"]) for line in run.history][: len(frames)]
-    truth = None if run.clients is None else run.clients.related()
-    return Heatmap(name, title, _client_names(run), frames, rounds, truth)
+    known = truth_of(run.clients)
+    truth, words = (None, "") if known is None else known
+    return Heatmap(name, title, _client_names(run), frames, rounds, truth, words)
 
 
 def _coalitions(run: RunRecord, key: str) -> list[Chart]:

@@ -55,6 +55,14 @@ def methods_of(runs: Sequence[RunRecord]) -> list[Method]:
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         groups.setdefault(json.dumps(_repeated(run), sort_keys=True, default=str), []).append(run)
+    rows = [{_row(run) for run in group} for group in groups.values()]
+    named = [name for (name, *more) in rows if name and not more]
+    if len(named) == len(groups) == len(set(named)):  # a comparison says what its rows are called
+        return [
+            Method(run.name if len(group) == 1 and len(named) == 1 else name, tuple(group))
+            for name, group in zip(named, groups.values(), strict=True)
+            for run in group[:1]
+        ]
     if all(len(group) == 1 for group in groups.values()):
         return [Method(run.name, (run,)) for run in runs]
     methods = []
@@ -71,6 +79,12 @@ def methods_of(runs: Sequence[RunRecord]) -> list[Method]:
         else replace(method, name=f"{method.name} {number + 1}")
         for number, method in enumerate(methods)
     ]
+
+
+def _row(run: RunRecord) -> str:
+    """Return the row of a comparison that a run is in, from its folder; empty if it is in none."""
+    name, dash, seed = run.folder.rpartition("-seed")
+    return name if dash and seed == str(run.config["seed"]) else ""
 
 
 def _repeated(run: RunRecord) -> dict[str, Any]:

@@ -116,7 +116,7 @@ const drawn = {
       [{
         type: "heatmap", x: chart.labels, y: chart.labels, z: matrixOf(chart, chart.rounds.length - 1),
         zmin: diverging ? -reach : chart.low, zmax: diverging ? reach : chart.high,
-        colorscale: diverging ? report.diverging : "Cividis", hoverongaps: false,
+        colorscale: diverging ? (darkMode.matches ? report.diverging_dark : report.diverging) : "Cividis", hoverongaps: false,
         hovertemplate: "%{y} → %{x}: %{z:.4g}<extra></extra>", colorbar: { thickness: 10 },
       }],
       square(),
@@ -222,6 +222,84 @@ for (const chart of report.charts) {
     slider.addEventListener("input", () => (chart.shown ? showRound(chart, slider) : drawChart(chart)));
   }
 }
+// Every figure as a table: one line per point, so that any program reads it.
+const tables = {
+  lines: (chart) => [
+    ["method", chart.x_label, chart.y_label, "low", "high"],
+    ...chart.curves.flatMap((c) => c.x.map((x, k) => [c.name, x, c.y[k], c.low ? c.low[k] : null, c.high ? c.high[k] : null])),
+  ],
+  bars: (chart) => [
+    ["name", "series", chart.x_label],
+    ...chart.series.flatMap((s) => s.x.map((x, k) => [chart.categories[k], s.name, x])),
+  ],
+  columns: (chart) => [
+    ["method", chart.x_label, chart.y_label],
+    ...chart.series.flatMap((s) => s.y.map((y, k) => [s.name, chart.categories[k], y])),
+  ],
+  table: (chart) => [
+    ["name", chart.x_label, "value"],
+    ...chart.values.flatMap((row, i) => row.map((value, j) => [chart.rows[i], chart.columns[j], value])),
+  ],
+  dots: (chart) => [
+    [chart.y_label, chart.x_label, "count"],
+    ...chart.counts.flatMap((row, i) => row.map((count, j) => [chart.rows[i], chart.columns[j], count])),
+  ],
+  heatmap: (chart) => [
+    ["round", "from", "to", "value", ...(chart.truth ? ["truth"] : [])],
+    ...chart.rounds.flatMap((round, frame) => matrixOf(chart, frame).flatMap((row, i) => row.map(
+      (value, j) => [round, chart.labels[i], chart.labels[j], value, ...(chart.truth ? [chart.truth[i][j]] : [])],
+    ))),
+  ],
+  memberships: (chart) => [
+    ["client", "round", "coalition"],
+    ...chart.coalitions.flatMap((row, i) => row.map((number, j) => [chart.labels[i], chart.rounds[j], number])),
+  ],
+  network: (chart) => [
+    ["client", "other client", "coalition"],
+    ...chart.edges.map(([a, b]) => [chart.labels[a], chart.labels[b], chart.coalitions[a]]),
+  ],
+};
+
+function csvOf(chart) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    // A name that a spreadsheet would take for a formula stays a name.
+    const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? "'" + text : text;
+    return /[",\n\r]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
+  };
+  return tables[chart.kind](chart).map((row) => row.map(cell).join(",") + "\n").join("");
+}
+
+for (const button of document.querySelectorAll("button.save")) {
+  button.addEventListener("click", () => {
+    const chart = report.charts.find((each) => each.name === button.dataset.chart);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csvOf(chart)], { type: "text/csv" }));
+    link.download = chart.name + ".csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+}
+
+// A click on a head sorts by that column: numbers, the highest first; words from A; then the other way.
+function sortBy(head) {
+  const row = head.parentElement, body = head.closest("table").tBodies[0];
+  const column = [...row.children].indexOf(head);
+  const number = (line) => Number.parseFloat(line.children[column].textContent.replaceAll(",", ""));
+  const lines = [...body.rows];
+  const numeric = lines.some((line) => !Number.isNaN(number(line)));
+  const before = head.getAttribute("aria-sort");
+  const up = before === "none" ? !numeric : before === "descending";
+  const value = (line) => (Number.isNaN(number(line)) ? (up ? Infinity : -Infinity) : number(line));
+  const order = numeric
+    ? (a, b) => value(a) - value(b)
+    : (a, b) => a.children[column].textContent.localeCompare(b.children[column].textContent);
+  lines.sort((a, b) => (up ? order(a, b) : order(b, a))).forEach((line) => body.append(line));
+  for (const other of row.children) other.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", up ? "ascending" : "descending");
+}
+for (const button of document.querySelectorAll("button.sort")) button.addEventListener("click", () => sortBy(button.parentElement));
+
 report.charts.filter((chart) => !folded(chart) && place(chart).getBoundingClientRect().top < window.innerHeight).forEach(drawChart);
 document.documentElement.dataset.interactive = performance.now().toFixed(0);
 setTimeout(drawNext);

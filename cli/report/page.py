@@ -28,14 +28,21 @@ from cli.report.charts import (
 )
 from cli.report.contents import Section
 from cli.report.methods import Method
+from cli.report.standing import standing_of
 from coalitions.drawing.colours import PALETTE
 from coalitions.drawing.document import html_document, plotly_script, words
+from learners.comparisons.scores import ACCURACY, main_metric, score_of
 from learners.runs.reading import RunRecord
 
 DIVERGING = (
     (0.0, "#7f3b08"), (0.25, "#f1a340"), (0.5, "#f7f7f7"), (0.75, "#998ec3"), (1.0, "#2d004b"),
 )  # fmt: skip
 """PuOr: orange below zero, purple above, for any colour vision."""
+
+DIVERGING_DARK = (
+    (0.0, "#fdb863"), (0.25, "#8a5410"), (0.5, "#1c2024"), (0.75, "#5d4a99"), (1.0, "#c9bdf0"),
+)  # fmt: skip
+"""The same at night: what is near zero is as dark as the page."""
 
 
 def page(methods: Sequence[Method], sections: Sequence[Section], refresh: float = 0) -> str:
@@ -54,6 +61,7 @@ def page(methods: Sequence[Method], sections: Sequence[Section], refresh: float 
     payload = {
         "palette": PALETTE,
         "diverging": DIVERGING,
+        "diverging_dark": DIVERGING_DARK,
         "bands": BANDS,
         "styles": [line_style(number) for number in range(len(methods))],
         "charts": [{"name": chart.name, **plain(chart)} for chart in charts],
@@ -146,7 +154,9 @@ def _text(name: str) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    name, title = escape(chart.name), f"<h2>{words(chart.title)}</h2>"
+    name = escape(chart.name)
+    save = f'<button type="button" class="save" data-chart="{name}" title="as a table">CSV</button>'
+    title = f"<h2>{words(chart.title)}{save}</h2>"
     height = _height(chart)
     style = "" if height is None else f' style="height:{height}px"'
     canvas = f'<div class="chart" id="{name}"{style}></div>'
@@ -159,7 +169,8 @@ def _figure(chart: Chart) -> str:
     )
     if chart.truth is None:
         return f"<figure>{title}{canvas}{slider}</figure>"
-    truth = f'<div><p>the truth</p><div class="chart" id="{name}-truth"></div></div>'
+    legend = f"<p>the truth: {words(chart.truth_is)}</p>"
+    truth = f'<div>{legend}<div class="chart" id="{name}-truth"></div></div>'
     pair = f'<div class="pair"><div><p>what was found</p>{canvas}</div>{truth}</div>'
     return f'<figure class="wide">{title}{pair}{slider}</figure>'
 
@@ -177,11 +188,20 @@ def _results(methods: Sequence[Method]) -> str:
     """Return the table of results: of the methods, and folded up of their runs if they differ."""
     runs = [run for method in methods for run in method.runs]
     of_runs = _table("run", [(run.name, _cells([run])) for run in runs])
+    compared = standing_of(methods)
+    legend = "" if compared is None else f'<p class="sub">{words(compared.legend)}</p>'
+    rows = []
+    for method in methods:
+        cells = _cells(method.runs)
+        if compared is not None:  # after the accuracy, what it is worth
+            place = 1 + next(k for k, key in enumerate(cells) if key.startswith("mean "))
+            pairs = list(cells.items())
+            cells = dict([*pairs[:place], *compared.cells(method.name).items(), *pairs[place:]])
+        rows.append((method.name, cells))
     if len(runs) == len(methods):
-        return f'<div class="panel">{of_runs}</div>'
-    of_methods = _table("method", [(m.name, _cells(m.runs)) for m in methods])
+        return f'<div class="panel">{_table("run", rows)}{legend}</div>'
     folded = f"<details><summary>every run</summary>{of_runs}</details>"
-    return f'<div class="panel">{of_methods}{folded}</div>'
+    return f'<div class="panel">{_table("method", rows)}{legend}{folded}</div>'
 
 
 def _left_out(runs: Sequence[RunRecord]) -> str:
@@ -197,7 +217,8 @@ def _left_out(runs: Sequence[RunRecord]) -> str:
 
 
 def _table(head: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> str:
-    heads = "".join(f"<th>{words(name)}</th>" for name in (head, *rows[0][1]))
+    button = '<th aria-sort="none"><button type="button" class="sort">{}</button></th>'
+    heads = "".join(button.format(words(name) or "name") for name in (head, *rows[0][1]))
     lines = []
     top = {
         key: max((cells[key][:6] for _, cells in rows if cells[key] != "–"), default=None)
@@ -230,9 +251,15 @@ def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
         return [float(sum(line.get(key, 0) for line in run.history)) for run in runs]
 
     last = [run.evaluated[-1] for run in runs if run.evaluated]
-    last = [line for line in last if line["mean_test_accuracy"] is not None]
-    accuracies = [float(line["mean_test_accuracy"]) for line in last]
-    deviation = f" ± {np.std(accuracies, ddof=1):.4f}" if len(accuracies) > 1 else ""
+    metric = main_metric(last[0]) if last else ACCURACY
+    scores = [score_of(line, metric) for line in last if _has(line, metric)]
+    means = [score.mean for score in scores]
+    deviation = f" ± {np.std(means, ddof=1):.4f}" if len(means) > 1 else ""
+    # Of accuracies, the line has the worst among honest clients.
+    worsts = [line["worst_client_accuracy"] for line in last]
+    if metric != ACCURACY:
+        worsts = [score.worst for score in scores]
+    worst = [float(each) for each in worsts if each is not None]
     rounds = sorted({int(run.history[-1]["round"]) for run in runs})
     unfinished = sum(run.result is None for run in runs)
     note = (
@@ -244,15 +271,19 @@ def _cells(runs: Sequence[RunRecord]) -> dict[str, str]:
     )
     cells = {} if len(runs) == 1 else {"seeds": str(len(runs))}
     return cells | {
-        "mean accuracy": mean(accuracies, ".4f") + deviation if last else "–",
-        "worst client": mean([float(line["worst_client_accuracy"]) for line in last], ".4f")
-        if last
-        else "–",
+        f"mean {metric}": mean(means, ".4f") + deviation if means else "–",
+        "worst client": mean(worst, ".4f") if worst else "–",
         "parameters up": mean(total("up"), ",.0f"),
         "parameters down": mean(total("down"), ",.0f"),
         "rounds": "–".join(str(t) for t in dict.fromkeys([rounds[0], rounds[-1]])) + note,
         "time": mean(total("seconds"), ".1f") + " s",
     }
+
+
+def _has(line: Mapping[str, Any], metric: str) -> bool:
+    told = (line.get("metrics") or {}).get(metric)
+    mean = line.get("mean_test_accuracy") if told is None else told["mean"]
+    return mean is not None
 
 
 def _settings(methods: Sequence[Method]) -> list[str]:
@@ -269,7 +300,8 @@ def _settings(methods: Sequence[Method]) -> list[str]:
         f"<tr><th>{words(key)}</th><td>{words(value)}</td></tr>" for key, value in same.items()
     )
     title = f"Settings of {runs[0].name}" if len(runs) == 1 else "Settings of all runs"
-    panels = [f'<div class="panel"><h2>{words(title)}</h2><table>{rows}</table></div>']
+    folded = f"<details><summary>{words(title)}</summary><table>{rows}</table></details>"
+    panels = [f'<div class="panel">{folded}</div>']
     if len(same) < len(keys):
         plain_keys = [key for key in keys if key not in same and not key.startswith("option ")]
         lines = [(method.name, _differing(method, plain_keys)) for method in methods]

@@ -155,7 +155,7 @@ def _(chart: Heatmap, figure: Any) -> None:  # noqa: ANN401
     figure.colorbar(image, ax=grid[0], shrink=0.7)
     if chart.truth is not None:
         grid[1].imshow(chart.truth, interpolation="nearest", cmap="Greys", vmin=0, vmax=1)
-        grid[1].set(title="truth", xlabel="client")
+        grid[1].set(title=f"truth: {chart.truth_is}", xlabel="client")
 
 
 @draw.register

@@ -141,7 +141,22 @@ def settings(
         if name in [given.partition("=")[0] for given in options[:number]]:
             raise InvalidInputError(f"--set {name} is given twice; give it once")
         own[name] = value
+    _check_clients(values, given)
     return values | {"options": own} | tables
+
+
+def _check_clients(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse a typed number of clients that is the default one, but not that of the data.
+
+    Settings do not tell whether somebody typed the default; any other number a run checks itself.
+    """
+    if given.get("clients") != RunConfig.clients or not Path(str(values.get("dataset"))).exists():
+        return
+    from learners.data.doors.settings import check_clients, has_own_data, read_own
+
+    config = RunConfig.of(values)
+    if has_own_data(config):
+        check_clients(Path(config.dataset), read_own(config), config.clients)
 
 
 def _whole_path(dataset: str) -> str:

@@ -74,3 +74,11 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> Score:
             f" {', '.join(dict.fromkeys(there))}"
         )
     return Score(float(mean), tuple(clients or ()), lower)
+
+
+def scores_of_clients(line: Mapping[str, Any], metric: str = ACCURACY) -> tuple[float | None, ...]:
+    """Return each client's figure in the line of an evaluated round; none if it does not say."""
+    told = (line.get("metrics") or {}).get(metric)
+    if told is not None:
+        return tuple(told["per_client"])
+    return tuple(line.get(_OLDEST[metric][1]) or ()) if metric in _OLDEST else ()

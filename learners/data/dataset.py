@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.contents import Targets
+from learners.data.kinds import Targets
 
 Shape = tuple[int, int, int]
 """Channels, height and width of a picture."""

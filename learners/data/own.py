@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError, shown
 from learners.data.contents import (
     IGNORED,
+    KINDS,
     ONLY,
     ClientData,
     FederatedData,
@@ -127,20 +128,33 @@ def federation_of(
 
 
 def fingerprint(data: FederatedData) -> str:
-    """Return a checksum of all that clients have: the same data, the same text."""
-    digest = hashlib.sha256()
+    """Return a checksum of all that clients have: the same data, the same text.
+
+    It does not matter which samples a seed sets aside for validation, nor their order.
+    """
+    digest = hashlib.sha256(f"{dict(data.inputs)} {data.targets.kind}".encode())
     for client, name in zip(data.clients, data.names, strict=True):
-        digest.update(name.encode())
-        for split in (client.train, client.validation, client.test):
-            for key, each in (*split.named.items(), ("targets", split.targets)):
-                digest.update(f"{key} {tuple(each.shape)} {each.dtype}".encode())
-                digest.update(each.contiguous().numpy().tobytes())
+        learnt = _sum_of_samples(client.train) + _sum_of_samples(client.validation)
+        digest.update(f"{name} {learnt} {_sum_of_samples(client.test)}".encode())
     return digest.hexdigest()
+
+
+def _sum_of_samples(split: Split) -> int:
+    """Return the sum of the samples' checksums, which no order changes."""
+    arrays = [each.contiguous().numpy() for each in (*split.named.values(), split.targets)]
+    return sum(
+        int.from_bytes(hashlib.sha256(b"".join(a[i].tobytes() for a in arrays)).digest(), "big")
+        for i in range(len(split))
+    )
 
 
 def _checked_inputs(client: str, part: str, arrays: Arrays) -> _Named:
     """Return a client's inputs by name, as float32 or int64."""
     given, truth = arrays
+    if np.ndim(truth) == 0:
+        raise InvalidInputError(
+            f"client {shown(client)}: the targets of its {part} data are no array"
+        )
     named = dict(given) if isinstance(given, Mapping) else {ONLY: given}
     if not named:
         raise InvalidInputError(f"client {shown(client)} has no inputs")
@@ -236,8 +250,11 @@ def _n_codes(
 
 def _kind(name: str, clients: Mapping[str, tuple[Arrays, Arrays]], task: str) -> Kind:
     truths = [np.asarray(truth) for parts in clients.values() for _, truth in parts]
+    for kind in KINDS:
+        if task == kind:
+            return kind
     if task != "auto":
-        return task  # type: ignore[return-value]
+        raise InvalidInputError(f"the task is {shown(task)}; it can be: auto, {', '.join(KINDS)}")
     kinds = {truth.dtype.kind for truth in truths}
     if truths[0].ndim == 1:
         return "regression" if kinds == {"f"} else "classification"

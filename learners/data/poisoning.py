@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from learners.data.contents import Kind
+from learners.data.kinds import Kind
 
 NOISE = 1.0  # standard deviation; images run from -1 to 1
 

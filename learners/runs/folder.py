@@ -12,6 +12,8 @@
     models/            each client's model
     NAME.npy           arrays a method recorded, [rounds, …]
     NAMEs.jsonl        coalition structures a method recorded, one line per round
+    flower.json        the run's id, by which the nodes of a Flower federation know it
+    nodes/             what simulated nodes of Flower remember
     inversion.*        what `coalitions attack` recovered: the picture and its figures
 """
 

@@ -82,7 +82,7 @@ class Own:
             changes["dataset"] = f"{name}{MARK}{fingerprint(data)[:16]}"
             changes |= {"clients": len(data.clients), "partition": "natural"}
         if self.model is not None:
-            changes["model"] = f"own{MARK}{_model_mark(self.network(config.seed))}"
+            changes["model"] = f"own{MARK}{self._model_mark()}"
         if self.loss is not None:
             changes["loss"] = _named(self.loss)
         if self.metrics:
@@ -108,6 +108,16 @@ class Own:
         if not isinstance(made, nn.Module):
             raise InvalidInputError(f"model must make a torch.nn.Module, not {type(made).__name__}")
         return made
+
+    def _model_mark(self) -> str:
+        """Return a checksum of the network: its parts, and its weights if it came with them."""
+        module = self.network(0)
+        shapes = {name: tuple(each.shape) for name, each in module.state_dict().items()}
+        digest = hashlib.sha256(f"{module!r} {shapes}".encode())
+        if isinstance(self.model, nn.Module):
+            for each in module.state_dict().values():
+                digest.update(each.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     def _federation(self, config: RunConfig) -> FederatedData:
         if isinstance(self.data, FederatedData):
@@ -160,12 +170,3 @@ def _named(given: str | Callable[..., Any]) -> str:
     if isinstance(given, str):
         return given
     return f"{getattr(given, '__name__', type(given).__name__)}{MARK}own"
-
-
-def _model_mark(module: nn.Module) -> str:
-    """Return a checksum of a network: its parts, and its initial weights."""
-    digest = hashlib.sha256(repr(module).encode())
-    for name, each in module.state_dict().items():
-        digest.update(name.encode())
-        digest.update(each.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]

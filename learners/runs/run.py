@@ -18,6 +18,7 @@ from learners.client.tasks import deploy
 from learners.data.clients import federated_data
 from learners.data.contents import FederatedData, Input, Kind, Targets
 from learners.data.dataset import DATASETS
+from learners.data.doors.settings import has_own_data, own_data, with_own_data
 from learners.data.held_out import scored_on_held_out, share_with_held_out
 from learners.loggers.callback import Callback
 from learners.measures.goal import goal_of
@@ -31,9 +32,9 @@ from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
-from learners.runs.own_data import has_own_data, own_data, with_own_data
 from learners.server.aggregation import aggregation
-from learners.server.engines.local import local_engine, n_workers, one_thread
+from learners.server.engines.engine import ENGINES, MakeEngine
+from learners.server.engines.local import n_workers, one_thread
 from learners.server.federation import Federation, Round
 from learners.server.left_out import left_out
 from learners.settings.config import RunConfig
@@ -205,6 +206,35 @@ def run(
         return _carry_out(prepared, folder, None, on_round, callbacks)
 
 
+def begin_or_resume(
+    prepared: Prepared, out: Path | None, make: MakeEngine, on_round: OnRound | None = None
+) -> Result:
+    """Return the result of a run on an engine of the caller's, which may have begun before.
+
+    Parameters
+    ----------
+    prepared
+        The run.
+    out
+        Its folder: one that has this very run is gone on with. None keeps everything in memory.
+    make
+        Makes the engine.
+    on_round
+        Called after each round.
+    """
+    if out is None:
+        return _carry_out(prepared, None, None, on_round, (), make)
+    if not (out / "config.toml").is_file():
+        with RunFolder.create(out, prepared.config) as folder:
+            return _carry_out(prepared, folder, None, on_round, (), make)
+    folder = RunFolder.open(out)
+    if folder.result() is not None:
+        raise InvalidInputError(f"the run in {out} is finished; choose another folder")
+    with folder.alone():
+        checkpoint = folder.resume_from(prepared.config, prepared.site.workspace.device)
+        return _carry_out(prepared, folder, checkpoint, on_round, (), make)
+
+
 def resume(
     out: str | Path,
     *,
@@ -357,8 +387,12 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     import_plugins(config.plugins)
     own = Own() if own is None else own
     config, brought = own.marked(config)
-    if config.engine != "local":
-        raise InvalidInputError(f"there is no engine named {config.engine!r}; there are: local")
+    ENGINES[config.engine]
+    if config.engine != "local" and (own.data or own.model or own.loss or own.metrics):
+        raise InvalidInputError(
+            f"the engine {config.engine} makes clients from the settings of a run, which cannot"
+            " hold what is brought in Python; choose the engine local, or learners.flower"
+        )
     by_path = brought is None and has_own_data(config)
     if not by_path:
         aggregation(config.aggregation).check(config.participants)  # said before any work is done
@@ -428,9 +462,11 @@ def _carry_out(
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,
     callbacks: Sequence[Callback],
+    make: MakeEngine | None = None,
 ) -> Result:
     config, site = prepared.config, prepared.site
-    engine = local_engine(site, config.workers)
+    make = ENGINES[config.engine] if make is None else make
+    engine = make(site, folder.path if folder else None)
     try:
         with one_thread():
             federation = Federation(

@@ -56,6 +56,11 @@ def test_a_run_and_its_report(tmp_path):
     document("report", out)
 
 
+def test_an_app_to_deploy(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+    assert "app/client.py" in document("deploy", tmp_path / "app")["files"]
+
+
 def test_a_tampered_solution_or_proof_is_refused(solved, tmp_path):
     out, proof = solved
     changed = json.loads(out.read_text())

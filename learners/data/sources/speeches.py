@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from learners.data.contents import Targets
 from learners.data.dataset import DATASETS, DataSet, Table, TableSet
+from learners.data.kinds import Targets
 from learners.settings.seeding import generator
 
 ALPHABET = "\n !',.;?abcdefghijklmnopqrstuvwxyz"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.data.contents import Targets, classes
 from learners.data.dataset import DATASETS, DataSet, Table, TableSet
 from learners.data.files import bundled
+from learners.data.kinds import Targets, classes
 from learners.settings.seeding import generator
 
 STRATA = 10

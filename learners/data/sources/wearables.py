@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.data.contents import classes
 from learners.data.dataset import DATASETS, DataSet, Table, TableSet
+from learners.data.kinds import classes
 from learners.settings.seeding import generator
 
 STEPS, RATE = 50, 25.0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
+from coalitions.registry import Registry
+from learners.client.client import Site
 from learners.task import Message, Task
 
 
@@ -35,3 +38,11 @@ class Engine(Protocol):
     def close(self) -> None:
         """End what was started."""
         ...
+
+
+MakeEngine: TypeAlias = Callable[[Site, Path | None], Engine]
+"""Maps the clients of a run, and the run's folder if it has one, to who carries messages."""
+
+ENGINES: Registry[MakeEngine] = Registry(
+    "engine", "learners.server.engines.local", "learners.flower.simulation"
+)

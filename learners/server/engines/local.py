@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ import torch
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.client.client import Answer, Site, answer
 from learners.server.engines._mailbox import Mailbox
-from learners.server.engines.engine import Engine, Replies
+from learners.server.engines.engine import ENGINES, Engine, Replies
 from learners.task import TASKS, Message, Task
 
 _MAILBOX_MODELS = 32
@@ -32,6 +33,12 @@ _MAILBOX_MODELS = 32
 
 _MAILBOX_LEAST, _MAILBOX_MOST = 1 << 26, 1 << 30
 """Bytes of a mailbox; pages that are never used cost nothing."""
+
+
+@ENGINES.register("local")
+def _local(site: Site, folder: Path | None) -> Engine:
+    """Return the engine of a run; the clients' memories are part of its checkpoints."""
+    return local_engine(site, site.config.workers)
 
 
 def local_engine(site: Site, workers: int) -> Engine:

@@ -371,7 +371,9 @@ def test_device_and_engine(tried):
     if not torch.cuda.is_available():
         with pytest.raises(InvalidInputError, match="device cuda: torch finds no GPU here"):
             run(TINY | {"device": "cuda"})
-    with pytest.raises(InvalidInputError, match="no engine named 'pigeons'; there are: local"):
+    with pytest.raises(
+        InvalidInputError, match="no engine named 'pigeons'; there are: flower, local"
+    ):
         run(TINY | {"engine": "pigeons"})
 
 

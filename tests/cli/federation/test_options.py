@@ -154,6 +154,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
     from learners.models import MODELS
+    from learners.reproduction.experiment import EXPERIMENTS
     from learners.server.aggregation import AGGREGATIONS
     from solvers.solver import SOLVERS
 
@@ -161,6 +162,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         "algorithms": ALGORITHMS,
         "aggregations": AGGREGATIONS,
         "datasets": DATASETS,
+        "experiments": EXPERIMENTS,
         "models": MODELS,
         "solvers": SOLVERS,
         "estimators": ESTIMATORS,

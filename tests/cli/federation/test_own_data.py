@@ -38,6 +38,7 @@ def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, t
     assert first.returncode == 0, first.stderr
     assert "90 rows of 3 clients, predicting died in 2 classes, from 1 number" in first.stderr
     assert "read with semicolons and decimal commas" in first.stderr
+    assert "Nord " in first.stdout.split("auroc of each")[1]
     result = json.loads((out / "result.json").read_text())
     assert result["client_names"] == ["Nord", "Ost", "Süd"]
     assert len(result["metrics"]["auroc"]["per_client"]) == 3
@@ -126,6 +127,7 @@ def test_a_folder_of_arrays_is_trained_on(typed, tmp_path):  # noqa: F811
         (("--client-column", "hospital"), "name the column to predict (--target COLUMN)"),
         (("--target", "dide", "--client-column", "hospital"), "did you mean 'died'?"),
         ((*PATIENTS, "--clients", "7"), "has 3 clients, not 7"),
+        ((*PATIENTS, "--clients", "10"), "has 3 clients, not 10"),
         ((*PATIENTS, "--partition", "iid"), "so there is no partition iid"),
         ((*PATIENTS, "--task", "next-token"), "classification or regression, not next-token"),
         ((*PATIENTS, "--metric", "rmse"), "the metric rmse is not for classification"),

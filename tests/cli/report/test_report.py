@@ -107,7 +107,7 @@ def test_every_figure_is_drawn_and_the_slider_changes_the_heatmap(tmp_path):
         assert browser.evaluate(ALL_DRAWN)
         charts = browser.evaluate("document.querySelectorAll('.chart').length")
         drawn = browser.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length")
-        assert drawn == charts == 12
+        assert drawn == charts == 15
         cells = "JSON.stringify(document.getElementById('relevance').data[0].z)"
         before = browser.evaluate(cells)
         # The user's hand: the slider goes to the first round.
@@ -169,9 +169,9 @@ def comparison(tmp_path_factory):
     for number in range(21):
         for seed in (9, 10):
             method = {"algorithm": f"method-{number}", "forms": number < 2}
-            write_run(out / f"m{number}-seed{seed}", seed=seed, **method)
+            write_run(out / f"method-{number}-seed{seed}", seed=seed, **method)
     (out / "m99-seed0").mkdir()
-    (out / "m99-seed0" / "config.toml").write_text((out / "m0-seed9/config.toml").read_text())
+    (out / "m99-seed0" / "config.toml").write_text((out / "method-0-seed9/config.toml").read_text())
     return out
 
 
@@ -183,9 +183,9 @@ def test_a_comparison_is_shown_by_method(comparison, tmp_path):
     assert "<h1>21 methods, 42 runs</h1>" in page
     assert page.count("data-method=") == 21
     accuracies = [
-        json.loads((comparison / f"m3-seed{seed}" / "metrics.jsonl").read_text().splitlines()[-1])[
-            "mean_test_accuracy"
-        ]
+        json.loads(
+            (comparison / f"method-3-seed{seed}" / "metrics.jsonl").read_text().splitlines()[-1]
+        )["mean_test_accuracy"]
         for seed in (9, 10)
     ]
     row = re.search(r"<tr><th>method-3</th>(.*?)</tr>", page)[1]

@@ -18,7 +18,10 @@ from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
 
 
 def slow_run(out):
-    """Run six rounds, a tenth of a second each."""
+    """Run six rounds, a third of a second each."""
+    import torch
+
+    torch.set_num_threads(1)  # those of the process that forked this one are not here
     config = {"rounds": 6, "clients": 2, "train_size": 20, "workers": 1}
     run(config, out, on_round=lambda _: time.sleep(0.3))
 

@@ -17,10 +17,12 @@ from learners.algorithms.fedc2i import (
     feature_losses,
     leave_one_out,
     mix,
+    output_losses,
     representation,
     weights_of_losses,
 )
 from learners.client.training import batches
+from learners.measures.losses import CROSS_ENTROPY
 from learners.models import build_model
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
@@ -257,3 +259,16 @@ def test_a_network_without_a_classifier_is_refused_in_a_sentence():
     federation = tiny.federation("fedc2i", clients=2, rounds=1, module=module)
     with pytest.raises(InvalidInputError, match="linear layer"):
         list(federation.rounds())
+
+
+def test_losses_of_any_outputs_are_those_of_classes_if_the_loss_is_theirs():
+    stream = torch.Generator().manual_seed(0)
+    vectors, classifiers = (
+        torch.randn(5, 4, generator=stream),
+        torch.randn(3, 6, 4, generator=stream),
+    )
+    labels = torch.tensor([0, 5, 2, 2, 1])
+    torch.testing.assert_close(
+        output_losses(vectors, labels, classifiers, CROSS_ENTROPY),
+        class_losses(vectors, labels, classifiers),
+    )

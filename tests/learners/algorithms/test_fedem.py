@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from learners.algorithms.fedem import train_components
+from learners.algorithms.fedem import mixed, train_components
 from tests.learners import literal, toy
 
 ROWS = torch.stack([literal.other_model(), literal.other_model(8)])
@@ -112,3 +112,16 @@ def test_absent_clients_are_tested_with_weights_of_their_own():
     host.index = missing
     weights = host.algorithm.weights(host, rounds[-1].state["models"])
     assert abs(weights[0] - 0.5) > 1e-3
+
+
+def test_a_mixture_is_the_mean_of_probabilities_or_of_numbers():
+    stream = torch.Generator().manual_seed(0)
+    outputs, pi = list(torch.randn(2, 5, 3, generator=stream)), np.array([0.3, 0.7])
+    for kind, chances in {
+        "classification": lambda x: x.softmax(1),
+        "next-token": lambda x: x.softmax(1),
+        "multi-label": torch.sigmoid,
+        "regression": lambda x: x,
+    }.items():
+        expected = 0.3 * chances(outputs[0]) + 0.7 * chances(outputs[1])
+        torch.testing.assert_close(chances(mixed(outputs, pi, kind)), expected, msg=kind)

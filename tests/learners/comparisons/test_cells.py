@@ -8,12 +8,13 @@ import signal
 import time
 
 import pytest
+import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.comparisons.cells import Cell, planned_cell, run_cells
 from learners.runs.run import completed
 
-SHORT = {"rounds": 12, "clients": 2, "train_size": 20, "workers": 1}
+SHORT = {"rounds": 30, "clients": 2, "train_size": 20, "workers": 1}
 
 
 def cells_in(out, **settings):
@@ -45,9 +46,11 @@ def without_time(result):
 
 
 def test_a_kill_leaves_cells_that_go_on_as_if_nothing_had_been(tmp_path):
-    child = multiprocessing.get_context("fork").Process(
-        target=lambda: run_cells(cells_in(tmp_path / "a"), jobs=2)
-    )
+    def work():
+        torch.set_num_threads(1)  # those of this process are not in a forked one
+        run_cells(cells_in(tmp_path / "a"), jobs=2)
+
+    child = multiprocessing.get_context("fork").Process(target=work)
     child.start()
     files = [tmp_path / "a" / name / "metrics.jsonl" for name in ("fedavg", "local")]
     until = time.monotonic() + 60

@@ -38,6 +38,8 @@ def test_the_same_data_have_the_same_fingerprint():
     other = X.copy()
     other[3, 1] += 1
     assert fingerprint(with_one(train=(other, Y))) != fingerprint(with_one())
+    assert fingerprint(with_one(seed=1)) == fingerprint(with_one())
+    assert fingerprint(with_one(task="regression")) != fingerprint(with_one())
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,10 @@ def test_a_constant_target_and_a_label_that_is_neither_are_refused():
         federation_of("mine", {"a": ((X, np.ones(6)), (X, np.ones(6)))})
     with pytest.raises(InvalidInputError, match="'a': a label is there or not"):
         federation_of("mine", {"a": ((X, 3 * X), (X, X))}, task="multi-label")
+    with pytest.raises(InvalidInputError, match="the task is 'guess'; it can be: auto, class"):
+        federation_of("mine", {"a": GOOD}, task="guess")
+    with pytest.raises(InvalidInputError, match="'a': the targets of its training data are no arr"):
+        federation_of("mine", {"a": ((X, 3), (X, Y))})
     with pytest.raises(InvalidInputError, match="mine has no clients"):
         federation_of("mine", {})
 

@@ -318,7 +318,7 @@ def test_cffls_federation(shared_data):
     assert [client.domain for client in data.clients] == expected
     assert [number for number, client in enumerate(data.clients) if client.poisoned] == [15, 16, 17]
     for client in data.clients:
-        assert (len(client.train), len(client.validation), len(client.test)) == (160, 40, 50)
+        assert (len(client.train), len(client.validation), len(client.test)) == (200, 50, 50)
     mnist = data.clients[0].train.inputs
     assert (mnist[:, 0] == mnist[:, 2]).all()  # grey became colour
 

@@ -163,6 +163,15 @@ def test_resume_asks_for_the_same_data_and_model(tmp_path):
     assert scores(resume(tmp_path / "run", data=pairs(), model=Line)) == scores(whole)
 
 
+def test_a_network_may_come_with_its_weights():
+    network = Line()
+    before = network.last.weight.detach().clone()
+    first = run(TINY, data=pairs(), model=network)
+    assert scores(run(TINY | {"seed": 1}, data=pairs(), model=Line)) != scores(first)
+    assert scores(run(TINY, data=pairs(), model=network)) == scores(first)
+    assert torch.equal(network.last.weight, before)
+
+
 def test_a_network_that_does_not_fit_is_refused_before_anything_is_trained():
     for model, words in {
         lambda: nn.Linear(2, 1): r"gives outputs of shape \(2, 1\).*'client 0'.*needs \(2, 2\)",

@@ -66,13 +66,18 @@ def read_own(config: RunConfig) -> Outcome:
             " it was, or start another run"
         )
     outcome = read_path(question_of(config))
-    n_clients = len(outcome.clients)
-    if config.clients not in (RunConfig.clients, n_clients):
-        raise InvalidInputError(
-            f"{path}: has {n_clients} clients, not {config.clients}; leave clients out of the"
-            " settings"
-        )
+    if config.clients != RunConfig.clients:  # which is what it is if nobody said anything
+        check_clients(path, outcome, config.clients)
     return outcome
+
+
+def check_clients(path: Path, outcome: Outcome, wanted: int) -> None:
+    """Refuse another number of clients than there are."""
+    if wanted != len(outcome.clients):
+        raise InvalidInputError(
+            f"{path}: has {len(outcome.clients)} clients, not {wanted}; the number follows from"
+            " the data, so leave it out"
+        )
 
 
 def federation_of_outcome(config: RunConfig, outcome: Outcome) -> FederatedData:

@@ -1,0 +1,75 @@
+"""Ranks and paired differences of the methods in a report, as `compare` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cli.report.methods import Method
+from coalitions.errors import InvalidInputError
+from learners.comparisons.paired import CONFIDENCE, Standing, best_of, standings
+from learners.comparisons.scores import main_metric, score_of
+
+
+@dataclass(frozen=True)
+class Table:
+    """How methods compare, seed by seed, after the same round."""
+
+    metric: str
+    baseline: str
+    seeds: int
+    standing: dict[str, Standing]
+
+    def cells(self, name: str) -> dict[str, str]:
+        """Return what a row of the table of results adds for a method."""
+        own = self.standing[name]
+        gap = own.difference
+        reach = "" if gap.low is None else f" ± {(gap.high or 0) / 2 - gap.low / 2:.4f}"
+        told = "baseline" if name == self.baseline else f"{gap.mean:+.4f}{reach}"
+        return {"rank": f"{own.rank:.2f}", f"vs {self.baseline}": told}
+
+    @property
+    def legend(self) -> str:
+        """What the columns mean."""
+        interval = (
+            "one seed gives no interval"
+            if self.seeds == 1
+            else f"± its {CONFIDENCE:.0%} interval (Student's t over {self.seeds} seeds)"
+        )
+        return (
+            f"rank: mean place by {self.metric} over seeds. vs {self.baseline}: paired difference"
+            f" from {self.baseline}, the best by these seeds, {interval}."
+        )
+
+
+def standing_of(methods: Sequence[Method]) -> Table | None:
+    """Return how the methods compare; None if they have other seeds, rounds or metrics."""
+    seeds = [[run.config["seed"] for run in method.runs] for method in methods]
+    if len(methods) < 2 or any(sorted(each) != sorted(seeds[0]) for each in seeds):
+        return None
+    names = [method.name for method in methods]
+    if len(set(names)) < len(names):
+        return None
+    ordered = {
+        method.name: sorted(method.runs, key=lambda run: int(run.config["seed"]))
+        for method in methods
+    }
+    runs = [run for each in ordered.values() for run in each]
+    if not all(run.evaluated for run in runs):
+        return None
+    if len({int(run.evaluated[-1]["round"]) for run in runs}) > 1:
+        return None
+    metric = main_metric(runs[0].evaluated[-1])
+    try:
+        found = {
+            name: [score_of(run.evaluated[-1], metric) for run in each]
+            for name, each in ordered.items()
+        }
+    except InvalidInputError:  # methods with other tasks
+        return None
+    lower = found[names[0]][0].lower_is_better
+    scores = {name: [score.mean for score in each] for name, each in found.items()}
+    baseline = best_of(scores, lower_is_better=lower)[0]
+    return Table(
+        metric, baseline, len(seeds[0]), standings(scores, baseline, lower_is_better=lower)
+    )

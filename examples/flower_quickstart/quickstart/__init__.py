@@ -1,0 +1,1 @@
+"""Flower's quickstart for PyTorch, on digits."""

@@ -1,0 +1,201 @@
+"""A node's side: a Flower client app that answers our questions with the node's own data."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
+from coalitions.extras import needed
+from learners.algorithm import algorithm_of
+from learners.client.client import Site, answer
+from learners.flower.data import as_federated, called_for
+from learners.flower.memory import NOTHING, NodeMemory, Version
+from learners.flower.network import n_outputs
+from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, REFUSED, Outcome, Question
+from learners.flower.records import UnreadableError
+from learners.measures.goal import goal_of
+from learners.privacy.mechanism import RATE, RELEASES, STEPS, privacy_of
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
+from learners.runs.own import Own
+from learners.server.engines.local import one_thread
+from learners.settings.config import RunConfig
+from learners.task import TASKS
+
+if TYPE_CHECKING:
+    from flwr.app import Context
+    from flwr.app import Message as FlowerMessage
+    from flwr.clientapp import ClientApp
+
+SiteOf = Callable[[str, "Context"], Site]
+"""Maps a run's settings and a node to what the node computes with."""
+
+FolderOf = Callable[["Context"], Path]
+"""Maps a node to where it keeps what it remembers."""
+
+_SITES = 4
+"""Runs whose network and data a process keeps at hand."""
+
+
+def client_app(
+    data: Callable[..., Any],
+    model: Callable[[], nn.Module],
+    *,
+    folder: str | Path | None = None,
+    app: ClientApp | None = None,
+) -> ClientApp:
+    """Return a Flower client app that takes part in any of our methods.
+
+    What a method needs to know (rates, epochs, options) comes from the server with each question.
+    The node's number is `partition-id` in its node-config.
+
+    Parameters
+    ----------
+    data
+        Returns the node's own data as (train, test), each a data loader, a data set, or a pair of
+        inputs and labels. It is called with those of `partition_id`, `num_partitions`, `context`
+        and the keys of run-config and node-config that it has parameters for.
+    model
+        Returns the network.
+    folder
+        Where the node keeps what it remembers; `memory` in its node-config, if not given, else
+        ``~/.coalitions/nodes/NUMBER``.
+    app
+        An app to add to; it keeps all that it does so far.
+    """
+    needed("flwr")
+
+    @lru_cache(_SITES)
+    def site(settings: str, number: int, asked: _Node) -> Site:
+        config = replace(RunConfig.of(tomllib.loads(settings)), plugins=())
+        brought = Own(model=model)
+        brought.marked(config)  # refuses another network than the server's
+        module = brought.network(config.seed)
+        layout = Layout.of(module)
+        own = as_federated(called_for(data, asked.context), config, n_outputs(layout))
+        algorithm = algorithm_of(config)
+        goal = goal_of(own.targets, config.loss, config.metric)
+        workspace = Workspace(module, layout, torch.device("cpu"), goal)
+        sizes = [len(own.clients[0].train)] * config.clients
+        privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
+        here = Site(config, algorithm, workspace, own, privacy)
+        return here.with_data(here.data * config.clients)  # it is asked for one of them only
+
+    def site_of(settings: str, context: Context) -> Site:
+        return site(settings, number_of(context), _Node(context))
+
+    def folder_of(context: Context) -> Path:
+        chosen = folder or context.node_config.get("memory")
+        home = Path.home() / ".coalitions" / "nodes" / str(number_of(context))
+        return home if chosen is None else Path(str(chosen)).expanduser()
+
+    return answering(site_of, folder_of, app)
+
+
+class _Node:
+    """A context that takes no part in what a cache goes by."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Node)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:
+    """Return a client app that answers our questions.
+
+    Parameters
+    ----------
+    site_of
+        What a node computes with.
+    folder_of
+        Where a node keeps what it remembers.
+    app
+        An app to add to.
+    """
+    from flwr.app import Message
+    from flwr.clientapp import ClientApp
+
+    app = ClientApp() if app is None else app
+
+    @app.query("coalitions")
+    def answered(message: FlowerMessage, context: Context) -> FlowerMessage:
+        outcome = _outcome(site_of, folder_of, message, context)
+        return Message(outcome.records(), reply_to=message)
+
+    return app
+
+
+def number_of(context: Context) -> int:
+    """Return the number of a node's client, which its node-config has."""
+    number = context.node_config.get("partition-id")
+    if type(number) is not int or number < 0:
+        raise InvalidInputError(
+            "a node is told the number of its client, from 0 on: --node-config 'partition-id=0 …'"
+        )
+    return number
+
+
+def _outcome(
+    site_of: SiteOf, folder_of: FolderOf, message: FlowerMessage, context: Context
+) -> Outcome:
+    """Return what came of a question; what goes wrong is said, and never ends the node."""
+    try:
+        question = Question.read(message.content)
+        if question.task == GREETING:
+            return Outcome(HELLO, client=number_of(context))
+        memory = NodeMemory(folder_of(context), question.run, context.state)
+        return _answered(site_of, memory, question, context)
+    except NoSolutionError as error:
+        return Outcome(ENDS, reason=str(error))
+    except CoalitionError as error:
+        return Outcome(REFUSED, reason=str(error))
+
+
+def _answered(site_of: SiteOf, memory: NodeMemory, question: Question, context: Context) -> Outcome:
+    again = memory.version(question.name)
+    if again is not None:
+        return _done(again)
+    before: Version | None = Version(NOTHING, {}, {})
+    if question.builds_on != NOTHING:
+        before = memory.version(question.builds_on)
+    if before is None:
+        return Outcome(LOST)
+    if question.task not in TASKS:
+        raise UnreadableError(f"this node knows no task {question.task!r}")
+    site = site_of(question.settings, context)
+    with one_thread():
+        given = answer(
+            site,
+            TASKS[question.task],
+            number_of(context),
+            question.round,
+            question.message,
+            before.memory,
+        )
+    if given.reply is None:
+        return Outcome(REFUSED, reason=given.reason or "no reason was given")
+    after = Version(before.name, before.memory, given.reply)
+    if given.memory is not None:
+        after = Version(question.name, given.memory, given.reply)
+        memory.keep(after)
+    if question.kept is not None:
+        memory.forget_others((*question.kept, after.name))
+    return _done(after)
+
+
+def _done(version: Version) -> Outcome:
+    books = {key: version.memory[key] for key in (RELEASES, STEPS, RATE) if key in version.memory}
+    return Outcome(DONE, version.reply, version=version.name, books=books)

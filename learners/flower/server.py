@@ -1,0 +1,206 @@
+"""A server's side: a Flower server app that runs one of our methods with the nodes of its grid."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from coalitions.errors import InvalidInputError
+from coalitions.extras import needed
+from learners.algorithm import algorithm_of
+from learners.client.client import Site
+from learners.data.contents import ClientData, FederatedData, Split
+from learners.data.kinds import Targets
+from learners.flower.carrier import GridCarrier
+from learners.flower.engine import GridEngine, Identity, Patience
+from learners.flower.network import n_outputs
+from learners.measures.goal import goal_of
+from learners.privacy.mechanism import privacy_of
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
+from learners.runs.own import Own
+from learners.runs.run import Prepared, Result, begin_or_resume
+from learners.server.aggregation import aggregation
+from learners.server.engines.engine import Engine
+from learners.server.federation import Round
+from learners.settings.config import RunConfig
+
+if TYPE_CHECKING:
+    from flwr.app import Context
+    from flwr.serverapp import Grid, ServerApp
+
+_USUAL = {"num_server_rounds": "rounds", "learning_rate": "lr", "fraction_train": "participation"}
+"""What Flower's own templates call some of our settings."""
+
+_NOT_THEIRS = ("options", "plugins", "engine", "device", "workers", "data_dir", "dataset", "model")
+"""Settings that a project's run-config does not decide."""
+
+OWN_DATA = "own"
+"""What stands for a data set in the settings of a run whose nodes have data of their own."""
+
+_STEADY = 3.0
+"""Seconds for which no more nodes come; then all are taken to be there."""
+
+
+def server_app(
+    algorithm: str | None = None,
+    model: Callable[[], nn.Module] | None = None,
+    *,
+    clients: int | None = None,
+    out: str | Path | None = None,
+    patience: Patience | None = None,
+    on_result: Callable[[Result], None] | None = None,
+    **settings: Any,  # noqa: ANN401 (any setting)
+) -> ServerApp:
+    """Return a Flower server app that runs one of our methods.
+
+    Settings are taken from the arguments, then from the project's run-config, under our names or
+    those of Flower's templates (`num-server-rounds`, `learning-rate`, `fraction-train`); the
+    method's own options from `options`.
+
+    Parameters
+    ----------
+    algorithm
+        The method; `algorithm` of the run-config if not given.
+    model
+        Returns the network; the one that the client app is given.
+    clients
+        How many nodes take part, numbered from 0; `clients` of the run-config if not given, else
+        those that are there when the run begins.
+    out
+        The run's folder; a run that stopped there is gone on with. `out` of the run-config if not
+        given; without it, nothing is kept.
+    patience
+        How long to wait for nodes.
+    on_result
+        Called with what came out.
+    **settings
+        See `learners.RunConfig`.
+    """
+    needed("flwr")
+    if model is None:
+        raise InvalidInputError("server_app needs the model that client_app has: model=Net")
+    from flwr.serverapp import ServerApp
+
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        told = {key.replace("-", "_"): value for key, value in context.run_config.items()}
+        given = _settings(told) | settings
+        given["algorithm"] = algorithm or given.get("algorithm", "fedavg")
+        carrier = GridCarrier(grid)
+        wait = patience or _patience(told)
+        n_clients = clients or given.get("clients") or _those_there(carrier, wait)
+        prepared = prepare_for_nodes(RunConfig.of(given | {"clients": n_clients}), model)
+        place = out if out is not None else told.get("out")
+
+        def engine(site: Site, folder: Path | None) -> Engine:
+            return GridEngine(carrier, site, Identity.of(folder), wait)
+
+        result = begin_or_resume(prepared, Path(str(place)) if place else None, engine, _tell)
+        if on_result is not None:
+            on_result(result)
+
+    return app
+
+
+def _tell(round: Round) -> None:
+    """Say in Flower's log, which `flwr run --stream` shows, how a round ended."""
+    metrics = round.metrics
+    accuracy = metrics.get("mean_test_accuracy")
+    words = "" if accuracy is None else f", mean test accuracy {accuracy:.4f}"
+    for client, reason in metrics["refused"].items():
+        words += f"; left out: client {client} ({reason})"
+    logging.getLogger("flwr").info("round %d%s", round.number, words)
+
+
+def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prepared:
+    """Return a run about to begin whose data is elsewhere.
+
+    Parameters
+    ----------
+    config
+        The run.
+    model
+        Returns the network.
+    """
+    aggregation(config.aggregation).check(config.participants)
+    algorithm = algorithm_of(config)
+    if config.epsilon is not None and config.dp == "records":
+        raise InvalidInputError(
+            "noise for an epsilon of records is chosen by the sizes of all clients' data, which"
+            " this server does not know; give noise and clip"
+        )
+    own = Own(model=model)
+    config, _ = own.marked(config)
+    config = replace(
+        config, dataset=OWN_DATA, engine="flower", partition=OWN_DATA, options=algorithm.options()
+    )
+
+    def network() -> nn.Module:
+        return own.network(config.seed)
+
+    module = network()
+    layout = Layout.of(module)
+    algorithm.check(config, layout)
+    targets = Targets("classification", n_outputs(layout))
+    goal = goal_of(targets, config.loss, config.metric)
+    workspace = Workspace(module, layout, torch.device("cpu"), goal)
+    nobody = [1] * config.clients  # sizes decide only what was refused above
+    privacy = privacy_of(config, algorithm, nobody, has_batch_norm=workspace.has_batch_norm)
+    nothing = Split(torch.zeros((0, 1)), torch.zeros(0, dtype=torch.int64))
+    names = tuple(f"client {i}" for i in range(config.clients))
+    clients = tuple(ClientData(nothing, nothing, nothing, name=name) for name in names)
+    data = FederatedData(OWN_DATA, clients, {}, targets)
+    site = Site(config, algorithm, workspace, data, privacy)
+    about = {"model": config.model, "n_classes": targets.n_outputs}
+    return Prepared(config, algorithm, site, layout, network, about, names, "")
+
+
+def _settings(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a run-config has; what else it has is the project's own."""
+    ours = {each.name for each in fields(RunConfig)} - set(_NOT_THEIRS)
+    named = {_USUAL.get(key, key): value for key, value in told.items()}
+    values = {key: value for key, value in named.items() if key in ours}
+    # Flower flattens tables: options of the method are `options.NAME`.
+    options = {
+        key.removeprefix("options."): value
+        for key, value in told.items()
+        if key.startswith("options.")
+    }
+    return values | ({"options": options} if options else {})
+
+
+def _patience(told: Mapping[str, Any]) -> Patience:
+    """Return how long to wait, by the run-config: `wait-for-clients`, `wait-for-answer`."""
+    waits = {"start": "wait_for_clients", "answer": "wait_for_answer"}
+    given = {name: told[key] for name, key in waits.items() if key in told}
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            key = waits[name].replace("_", "-")
+            raise InvalidInputError(f"{key} is {value!r}; it must be a number of seconds above 0")
+    return Patience(**given)
+
+
+def _those_there(carrier: GridCarrier, patience: Patience) -> int:
+    """Return how many nodes there are once no more come."""
+    began = changed = time.monotonic()
+    n = 0
+    while time.monotonic() < began + patience.start:
+        now = len(carrier.nodes())
+        if now != n:
+            n, changed = now, time.monotonic()
+        if n and time.monotonic() > changed + _STEADY:
+            break
+        time.sleep(patience.look)
+    if not n:
+        raise InvalidInputError(f"no node was there within {patience.start:g} s")
+    return n

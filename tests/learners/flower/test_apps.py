@@ -1,0 +1,122 @@
+"""Apps for projects that exist: their data in the forms that they have it, their settings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from flwr.app import Context, RecordDict
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from coalitions.errors import InvalidInputError
+from learners.flower import server_app
+from learners.flower.data import as_federated, called_for
+from learners.flower.server import _patience, _settings, prepare_for_nodes
+from learners.settings.config import RunConfig
+
+X = np.arange(40, dtype=np.float64).reshape(10, 4)
+Y = np.arange(10) % 3
+CONFIG = RunConfig()
+
+
+class Tables(torch.utils.data.Dataset):
+    """Examples as tables, as the hub of data sets has them."""
+
+    def __len__(self):
+        return len(Y)
+
+    def __getitem__(self, i):
+        return {"img": torch.tensor(X[i]), "label": int(Y[i])}
+
+
+def net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (X, Y),
+        (torch.tensor(X), torch.tensor(Y)),
+        TensorDataset(torch.tensor(X), torch.tensor(Y)),
+        DataLoader(TensorDataset(torch.tensor(X), torch.tensor(Y)), 3, shuffle=True),
+        Tables(),
+        DataLoader(Tables(), 4),
+    ],
+    ids=["arrays", "tensors", "data set", "loader", "tables", "loader of tables"],
+)
+def test_all_forms_of_the_same_data_are_the_same_data(given):
+    client = as_federated((given, given), CONFIG, 3).clients[0]
+    reference = as_federated(((X, Y), (X, Y)), CONFIG, 3).clients[0]
+    assert (len(client.train), len(client.validation), len(client.test)) == (8, 2, 10)
+    for part in ("train", "validation", "test"):
+        ours, theirs = getattr(client, part), getattr(reference, part)
+        assert torch.equal(ours.inputs, theirs.inputs)
+        assert torch.equal(ours.targets, theirs.targets)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((X, Y[:-1]), "10 inputs and 9 labels"),
+        ((X, Y - 1), "whole numbers from 0 on"),
+        ((X, Y / 2), "whole numbers from 0 on"),
+        ((X * np.nan, Y), "not finite"),
+        ((X, Y + 5), "label 7, and the network tells 3 classes apart"),
+        (7, "it must be a data loader, a data set, or a pair"),
+    ],
+)
+def test_data_that_cannot_be_is_refused_in_a_sentence(given, words):
+    with pytest.raises(InvalidInputError, match=words):
+        as_federated((given, (X, Y)), CONFIG, 3)
+
+
+def test_a_project_s_function_is_called_with_what_it_asks_for():
+    node, run = {"partition-id": 2, "num-partitions": 5}, {"batch-size": 32, "other": 1}
+    context = Context(1, 2, node, RecordDict(), run)
+
+    def load(partition_id, num_partitions, batch_size, seed=7):
+        return (partition_id, num_partitions), (batch_size, seed)
+
+    assert called_for(load, context) == ((2, 5), (32, 7))
+    with pytest.raises(InvalidInputError, match="has a parameter folder, and neither"):
+        called_for(lambda folder: None, context)
+    with pytest.raises(InvalidInputError, match=r"must return \(train, test\)"):
+        called_for(lambda: 1, context)
+
+
+def test_settings_come_from_run_config_under_both_names():
+    told = {"num_server_rounds": 7, "learning_rate": 0.3, "batch_size": 5, "options.mu": 0.5}
+    theirs = {"fraction_evaluate": 0.5, "plugins": "os", "data_dir": "/etc"}
+    assert _settings(told | theirs) == {
+        "rounds": 7, "lr": 0.3, "batch_size": 5, "options": {"mu": 0.5},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [0, -1.0, "soon", True, float("nan")])
+def test_a_wait_that_is_none_is_refused(value):
+    with pytest.raises(InvalidInputError, match="wait-for-answer is"):
+        _patience({"wait_for_answer": value})
+
+
+def test_what_a_server_cannot_do_is_refused_at_once():
+    with pytest.raises(InvalidInputError, match="server_app needs the model"):
+        server_app("fedavg")
+    with pytest.raises(InvalidInputError, match="give noise and clip"):
+        prepare_for_nodes(RunConfig(epsilon=3.0, dp="records"), net)
+    with pytest.raises(InvalidInputError, match=r"must make a torch.nn.Module, not int"):
+        prepare_for_nodes(RunConfig(), lambda: 3)
+
+
+def test_learners_imports_flower_only_when_asked():
+    program = (
+        "import sys, learners, learners.runs.run, learners.flower;"
+        "from learners.server.engines.engine import ENGINES;"
+        "assert ENGINES.names() == ['flower', 'local'];"
+        "assert not {'flwr', 'ray'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,143 @@
+"""Whatever a node sends, it is left out with the reason, and nobody else's model changes by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+from learners.flower.records import from_records, to_records
+from learners.server.left_out import STRIKES
+from tests.learners import tiny
+from tests.learners.flower.nodes import FIRST_NODE, QUICK, federation, nodes
+
+ATTACKER = 1
+
+
+def on_models(change):
+    """Return what changes every tensor of a reply; other replies stay."""
+
+    def tamper(records):
+        message = from_records(records)
+        tensors = [name for name, value in message.items() if isinstance(value, torch.Tensor)]
+        changed = to_records(message | {name: change(message[name]) for name in tensors})
+        changed["answer"] = records["answer"]
+        return changed if tensors else records
+
+    return tamper
+
+
+def another_writing(records):
+    if not records["tensors"]:
+        return records
+    for name in records["tensors"]:
+        records["tensors"][name] = Array("float32", (1,), "pickle", b"\x80\x04K\x01.")
+    return records
+
+
+def a_lying_header(records):
+    for name, array in records["tensors"].items():
+        data = array.data.replace(b"'shape': (", b"'shape': (9")
+        records["tensors"][name] = Array("float32", (1,), array.stype, data)
+    return records
+
+
+def when_asked_for_models(records, instead):
+    return instead if records["tensors"] else records
+
+
+TAMPERS = {
+    "not a number": (on_models(lambda m: m * float("nan")), "not finite"),
+    "infinity": (on_models(lambda m: m + float("inf")), "not finite"),
+    "a wrong shape": (on_models(lambda m: torch.cat([m, m[..., :1]], -1)), "shape"),
+    "another type": (on_models(lambda m: m.double()), "type float64"),
+    "an array instead": (on_models(lambda m: m.numpy()), "an array of type f, not a tensor"),
+    "huge numbers": (on_models(lambda m: m * 1e30), "times the median"),
+    "a huge array": (on_models(lambda m: torch.zeros(1 << 20)), "bytes, and"),
+    "a pickle": (another_writing, "not written as .npy"),
+    "a lying header": (a_lying_header, "another size than it says"),
+    "no records": (lambda r: when_asked_for_models(r, RecordDict()), "there is no answer"),
+    "another's records": (
+        lambda r: when_asked_for_models(r, RecordDict({"a": ArrayRecord(), "c": ConfigRecord()})),
+        "there is no answer",
+    ),
+}
+
+
+def settled(algorithm, folder, tamper=None, rounds=2, gone=False):
+    """Return the rounds of a federation, with one node that tampers or is silent."""
+    site = tiny.site(algorithm, clients=4, module=tiny.two_layers(), rounds=rounds)
+    grid = nodes(site, folder)
+    server = federation(site, grid, QUICK)
+    if tamper is not None:
+        server.registered  # noqa: B018 (it is honest at first)
+        grid.broken[ATTACKER] = tamper
+    if gone:
+        server.registered  # noqa: B018
+        grid.gone.add(FIRST_NODE + ATTACKER)
+    return list(server.rounds())
+
+
+def of_the_others(rounds):
+    return [
+        (round.metrics["up_per_client"], [
+            accuracy for c, accuracy in enumerate(round.metrics["per_client_test_accuracy"])
+            if c != ATTACKER
+        ])
+        for round in rounds
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAMPERS)
+def test_a_hostile_node_is_left_out_and_changes_nobody_s_model(kind, tmp_path):
+    tamper, words = TAMPERS[kind]
+    attacked = settled("fedavg", tmp_path / "a", tamper)
+    without = settled("fedavg", tmp_path / "b", gone=True)
+    for round in attacked:
+        assert words in round.metrics["refused"][str(ATTACKER)]
+    assert torch.equal(attacked[-1].state["model"], without[-1].state["model"])
+    assert of_the_others(attacked) == of_the_others(without)
+
+
+def test_a_personal_method_goes_on_without_it_too(tmp_path):
+    tamper, _ = TAMPERS["not a number"]
+    attacked = settled("pfedsv", tmp_path / "a", tamper, rounds=3)
+    without = settled("pfedsv", tmp_path / "b", gone=True, rounds=3)
+    assert of_the_others(attacked) == of_the_others(without)
+
+
+def test_after_three_rounds_in_a_row_it_is_not_asked_any_more(tmp_path):
+    tamper, words = TAMPERS["a huge array"]
+    rounds = settled("fedavg", tmp_path, tamper, rounds=STRIKES + 1)
+    assert words in rounds[STRIKES - 1].metrics["quarantined"][str(ATTACKER)]
+    assert ATTACKER not in rounds[STRIKES].metrics["participants"]
+    assert str(ATTACKER) not in rounds[STRIKES].metrics["refused"]
+
+
+def test_a_node_cannot_put_words_into_the_server_s_mouth(tmp_path):
+    def loud(records):
+        records["answer"] = ConfigRecord(
+            {
+                "json": '{"status": "refused", "reason": "\\u001b[31m' + "x" * 5000 + '",'
+                ' "version": "", "books": {}, "client": 0}'
+            }
+        )
+        return records
+
+    rounds = settled("fedavg", tmp_path, loud)
+    reason = rounds[0].metrics["refused"][str(ATTACKER)]
+    assert len(reason) < 130
+    assert "\x1b" not in reason
+
+
+def test_a_node_cannot_end_a_run_that_is_not_private(tmp_path):
+    def ending(records):
+        text = records["answer"]["json"].replace('"done"', '"ends"')
+        records["answer"] = ConfigRecord({"json": text})
+        return records
+
+    rounds = settled("fedavg", tmp_path, ending)
+    assert len(rounds) == 2
+    assert str(ATTACKER) in rounds[0].metrics["refused"]
+    assert np.isfinite(rounds[-1].metrics["mean_test_accuracy"])

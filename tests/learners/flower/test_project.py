@@ -1,0 +1,139 @@
+"""What `coalitions deploy` writes: an app that is sound, and that replaces nothing unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cli.app import main
+from coalitions.errors import InvalidInputError, UnknownNameError
+from learners.flower.project import write_project
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_app_passes_ruff_and_its_own_smoke_test(tmp_path):
+    write_project(tmp_path / "app", algorithm="cffl", clients=2, inputs=5, classes=3)
+    quiet = {"cwd": tmp_path / "app", "capture_output": True, "text": True, "check": False}
+    ruff = Path(sys.executable).parent / "ruff"
+    for command in (
+        [ruff, "check", "--select", "E,F,I,B,UP,D2,D4,SIM,RUF", "--no-cache", "."],
+        [ruff, "format", "--check", "--no-cache", "."],
+    ):
+        done = subprocess.run(command, **quiet)
+        assert done.returncode == 0, done.stdout + done.stderr
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    smoke = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(smoke, env=environment, **quiet)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_flower_takes_its_pyproject(tmp_path):
+    from flwr.common.config import validate_config
+
+    write_project(tmp_path / "app", algorithm="cffl", clients=5, rounds=7)
+    config = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())
+    valid, errors, warnings = validate_config(config, project_dir=tmp_path / "app")
+    assert (valid, errors, warnings) == (True, [], [])
+    settings = config["tool"]["flwr"]["app"]["config"]
+    assert (settings["algorithm"], settings["clients"], settings["rounds"]) == ("cffl", 5, 7)
+
+
+def test_its_scripts_are_sound_shell_and_can_be_run(tmp_path):
+    names = write_project(tmp_path / "app", clients=2)
+    scripts = [tmp_path / "app" / name for name in names if name.endswith(".sh")]
+    assert len(scripts) == 6
+    for script in scripts:
+        assert os.access(script, os.X_OK)
+        assert "@" not in script.read_text().replace('"$@"', "")
+        subprocess.run(["sh", "-n", script], check=True)
+
+
+def test_keys_of_a_federation_fit_together(tmp_path):
+    write_project(tmp_path / "app", clients=2)
+    folder = tmp_path / "app"
+    quiet = {"cwd": folder, "capture_output": True, "text": True, "check": False}
+    assert subprocess.run(["./keys.sh"], **quiet).returncode == 2
+    assert (
+        subprocess.run(["./keys.sh", "superlink.example.org", "10.1.2.3"], **quiet).returncode == 0
+    )
+    kept = (folder / "keys" / "ca.key").read_bytes()
+    again = subprocess.run(["./keys.sh", "superlink.example.org"], **quiet)
+    assert again.returncode == 2
+    assert "keys are not replaced" in again.stderr
+    assert (folder / "keys" / "ca.key").read_bytes() == kept
+    for name in ("superlink.example.org", "localhost"):
+        command = ["openssl", "verify", "-CAfile", "keys/ca.pem", "-verify_hostname", name]
+        assert subprocess.run([*command, "keys/server.pem"], **quiet).returncode == 0
+    command = ["openssl", "verify", "-CAfile", "keys/ca.pem", "-verify_ip", "10.1.2.3"]
+    assert subprocess.run([*command, "keys/server.pem"], **quiet).returncode == 0
+    wrong = ["openssl", "verify", "-CAfile", "keys/ca.pem", "-verify_hostname", "other.example"]
+    assert subprocess.run([*wrong, "keys/server.pem"], **quiet).returncode != 0
+    names = {path.name for path in (folder / "keys").iterdir()}
+    assert {"node-0", "node-0.pub", "node-1", "node-1.pub"} <= names
+    assert (folder / "keys" / "node-0").stat().st_mode & 0o077 == 0
+
+
+def test_a_container_has_its_own_keys_and_data_and_no_other_s(tmp_path):
+    write_project(tmp_path / "app", clients=2)
+    services = (tmp_path / "app" / "compose.yaml").read_text().split("\n  node-")
+    assert len(services) == 3
+    assert "keys/node-0:" in services[1]
+    assert "keys/node-1" not in services[1]
+    assert "ca.key" not in "".join(services)
+    assert "keys/node-0:" not in services[0]
+    assert "./data/1:" in services[2]
+
+
+def test_a_folder_that_exists_stays_unless_it_is_meant(tmp_path):
+    folder = tmp_path / "app"
+    write_project(folder, clients=2)
+    (folder / "keys").mkdir()
+    (folder / "keys" / "ca.key").write_text("secret")
+    with pytest.raises(InvalidInputError, match="exists and has files"):
+        write_project(folder, clients=3)
+    write_project(folder, clients=3, force=True)
+    assert "clients = 3" in (folder / "pyproject.toml").read_text()
+    assert (folder / "keys" / "ca.key").read_text() == "secret"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years")
+    with pytest.raises(InvalidInputError, match="it is no app of ours, it stays"):
+        write_project(tmp_path / "mine", force=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"algorithm": "fedagv"}, "fedavg"),
+        ({"clients": 0}, "clients is 0"),
+        ({"classes": 1}, "classes is 1"),
+        ({"host": "a b; rm"}, "neither the name nor the address"),
+        ({"port": 70000}, "port is 70000"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(settings, words, tmp_path):
+    with pytest.raises((InvalidInputError, UnknownNameError), match=words):
+        write_project(tmp_path / "app", **settings)
+    assert not (tmp_path / "app").exists()
+
+
+def test_the_command_tells_what_it_wrote(tmp_path, monkeypatch, capsys):
+    def deploy(*arguments):
+        monkeypatch.setattr(
+            sys, "argv", ["coalitions", "deploy", str(tmp_path / "app"), *arguments]
+        )
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0
+
+    assert deploy("--json") == 0
+    assert "app/server.py" in json.loads(capsys.readouterr().out)["files"]
+    assert deploy() == 2
+    assert capsys.readouterr().err.count("\n") == 1

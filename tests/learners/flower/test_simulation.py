@@ -1,0 +1,132 @@
+"""`--engine flower`: Flower's simulation, with the numbers, folder and Ctrl-C of `local`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+import coalitions.extras
+from coalitions.errors import InvalidInputError, MissingDependencyError
+from learners.algorithm import ALGORITHMS
+from learners.flower.engine import GridEngine, Identity
+from learners.flower.simulation import _SIMULATED, Simulation
+from learners.runs.run import begin_or_resume, prepare, run
+from learners.settings.config import RunConfig
+
+SMALL = {"rounds": 2, "local_epochs": 1, "train_size": 20, "clients": 3, "workers": 2}
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def lines(history):
+    return [
+        {key: value for key, value in line.items() if not key.endswith("seconds")}
+        for line in history
+    ]
+
+
+@pytest.mark.parametrize("missing", ["flwr", "ray"])
+def test_without_the_extra_one_sentence_has_the_command(missing, monkeypatch):
+    find = coalitions.extras.needed
+
+    def needed(module):
+        find("no_such_module" if module == missing else module)
+
+    monkeypatch.setattr("learners.flower.simulation.needed", needed)
+    with pytest.raises(MissingDependencyError, match="which is not installed: pip install"):
+        run(SMALL | {"engine": "flower"})
+
+
+def test_what_settings_cannot_hold_is_refused():
+    with pytest.raises(
+        InvalidInputError, match="the engine flower makes clients from the settings"
+    ):
+        run(SMALL | {"engine": "flower"}, model=lambda: nn.Linear(2, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_method_has_the_numbers_the_models_and_the_ledger_of_local(capsys):
+    """One simulation serves all runs: each question says which run it belongs to."""
+    simulation = Simulation(prepare(RunConfig.of(SMALL)).site, None)
+    done = []
+    try:
+        for name in ALGORITHMS.names():
+            config = SMALL | {"algorithm": name, "participation": 0.67}
+            ours = run(config | {"workers": 1})
+            engines = []
+
+            def make(site, folder, engines=engines):
+                engine = GridEngine(simulation, site, Identity.of(None), _SIMULATED)
+                engine.close = lambda: None
+                engines.append(engine)
+                return engine
+
+            theirs = begin_or_resume(
+                prepare(RunConfig.of(config | {"engine": "flower"})), None, make
+            )
+            assert engines
+            assert lines(ours.history) == lines(theirs.history), name
+            assert ours.communication == theirs.communication, name
+            for client in range(3):
+                pairs = zip(
+                    ours.model(client).parameters(), theirs.model(client).parameters(), strict=True
+                )
+                assert all(one.equal(other) for one, other in pairs), name
+            done.append(name)
+    finally:
+        simulation.close()
+        with capsys.disabled():
+            print(f"{len(done)} methods are the same, bit for bit: {' '.join(done)}")  # noqa: T201
+    assert done == ALGORITHMS.names()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_ctrl_c_ends_all_of_it_and_resume_ends_with_the_numbers_of_local(tmp_path):
+    command = [sys.executable, "-c", "from cli.app import main; main()"]
+    settings = ["--algorithm", "pfedsv", "--clients", "3", "--rounds", "4", "--train-size", "20"]
+    settings += ["--local-epochs", "1", "--workers", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, "run", *settings, "--engine", "flower", "--out", "stopped"],
+        cwd=tmp_path, env=environment, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    metrics = tmp_path / "stopped" / "metrics.jsonl"
+    until = time.monotonic() + 300
+    while not (metrics.is_file() and metrics.read_text().count("\n") >= 1):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    time.sleep(3)
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in left
+    assert "/coalitions-" not in left  # where Ray's processes have their files
+    quiet = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    resumed = subprocess.run([*command, "resume", "stopped", "--json"], check=False, **quiet)
+    assert resumed.returncode == 0, resumed.stderr
+    whole = subprocess.run(
+        [*command, "run", *settings, "--out", "whole", "--json"], check=True, **quiet
+    )
+    ours, theirs = json.loads(whole.stdout), json.loads(resumed.stdout)
+    assert ours["per_client_test_accuracy"] == theirs["per_client_test_accuracy"]
+    assert ours["communication"] == theirs["communication"]
+    histories = [
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("whole", "stopped")
+    ]
+    assert lines(histories[0]) == lines(histories[1])
+    for model in sorted((tmp_path / "whole" / "models").iterdir()):
+        assert model.read_bytes() == (tmp_path / "stopped" / "models" / model.name).read_bytes()
+    report = subprocess.run([*command, "report", "stopped"], check=False, **quiet)
+    assert report.returncode == 0, report.stderr

@@ -1,0 +1,331 @@
+"""A real SuperLink and SuperNodes, with TLS and authentication: losses, restarts, strangers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from learners.flower.project import write_project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = 3
+PATIENCE = 900.0
+
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def until(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.5)
+    pytest.fail(f"{what} did not happen within {seconds:g} s")
+
+
+class Namespaces:
+    """A bridge and a network namespace with an address of its own for every machine."""
+
+    def __init__(self):
+        self.tag = f"cf{os.getpid() % 10000}"
+        self.made = []
+
+    def ip(self, *arguments):
+        subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True)
+
+    def make(self, machines):
+        bridge = f"{self.tag}b"
+        self.ip("link", "add", bridge, "type", "bridge")
+        self.made.append(("link", "del", bridge))
+        self.ip("link", "set", bridge, "up")
+        for number, machine in enumerate(machines):
+            name, ours, theirs = f"{self.tag}-{machine}", f"{self.tag}o{number}", "eth0"
+            self.ip("netns", "add", name)
+            self.made.append(("netns", "del", name))
+            self.ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
+            self.ip("link", "set", ours, "master", bridge, "up")
+            self.ip("-n", name, "addr", "add", f"10.213.7.{number + 1}/24", "dev", theirs)
+            self.ip("-n", name, "link", "set", theirs, "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+
+    def remove(self):
+        for command in reversed(self.made):
+            subprocess.run(["ip", *command], check=False, capture_output=True)
+
+    def inside(self, machine):
+        return ["ip", "netns", "exec", f"{self.tag}-{machine}"]
+
+
+class Deployment:
+    """What `coalitions deploy` wrote, started on machines that are processes of this one."""
+
+    def __init__(self, folder, algorithm, network):
+        self.home = folder / "superlink"
+        self.network = network
+        self.host = "10.213.7.1" if network else "127.0.0.1"
+        self.port, *self.node_ports = free_ports(CLIENTS + 2)
+        write_project(
+            self.home,
+            algorithm=algorithm,
+            clients=CLIENTS,
+            rounds=3,
+            host=self.host,
+            port=self.port,
+        )
+        settings = self.home / "pyproject.toml"
+        settings.write_text(
+            settings.read_text()
+            .replace("local-epochs = 2", "local-epochs = 1")
+            .replace("wait-for-answer = 3600.0", "wait-for-answer = 300.0")
+            .replace("wait-for-clients = 600.0", "wait-for-clients = 300.0")
+        )
+        self.environment = os.environ | {
+            "PATH": f"{commands(folder)}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+        self.processes = {}
+        subprocess.run(["./keys.sh", self.host], cwd=self.home, check=True, capture_output=True)
+        for number in range(CLIENTS):
+            self.give(number)
+
+    def give(self, number):
+        """Copy the app to a node's machine, with its own key and data and no other's."""
+        machine = self.home.parent / f"node-{number}"
+        shutil.copytree(self.home, machine, ignore=shutil.ignore_patterns("keys", ".flwr", "run"))
+        (machine / "keys").mkdir()
+        for name in ("ca.pem", f"node-{number}"):
+            shutil.copy(self.home / "keys" / name, machine / "keys" / name)
+        own_data(machine / "data", number)
+
+    def command(self, machine, *arguments, **options):
+        inside = self.network.inside(machine) if self.network else []
+        return subprocess.run(
+            [*inside, *map(str, arguments)], env=self.environment, capture_output=True, text=True,
+            check=False, **options,
+        )  # fmt: skip
+
+    def start(self, name, machine, folder, *arguments):
+        inside = self.network.inside(machine) if self.network else []
+        with (folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*inside, *map(str, arguments)],
+                cwd=folder, env=self.environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        return folder / f"{name}.log"
+
+    def start_superlink(self):
+        log = self.start(
+            "superlink", "superlink", self.home, "./superlink.sh", self.host, self.port
+        )
+        seen = log.read_text().count("Uvicorn running")
+        until(lambda: log.read_text().count("Uvicorn running") > seen, "the SuperLink's start")
+
+    def start_node(self, number, machine_folder=None):
+        folder = machine_folder or self.home.parent / f"node-{number}"
+        return self.start(
+            folder.name, f"node-{number}", folder, "./supernode.sh", number, folder / "data",
+            f"{self.host}:{self.port}", self.node_ports[number],
+        )  # fmt: skip
+
+    def begin(self, name="run"):
+        return self.start(name, "superlink", self.home, "./run.sh")
+
+    def kill(self, name, how=signal.SIGKILL):
+        process = self.processes.pop(name)
+        for child in children(process.pid):  # Flower starts its helpers in sessions of their own
+            with suppress(ProcessLookupError):
+                os.kill(child, how)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, how)
+        process.wait()
+
+    def end(self):
+        for name in list(self.processes):
+            self.kill(name)
+
+    def metrics(self):
+        path = self.home / "run" / "metrics.jsonl"
+        if not path.is_file():
+            return []
+        return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+
+    def result(self):
+        path = self.home / "run" / "result.json"
+        return json.loads(path.read_text()) if path.is_file() else None
+
+
+def children(process):
+    """Return a process's children, and theirs."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = []
+    waiting = [process]
+    while waiting:
+        for child in parents.get(waiting.pop(), []):
+            found.append(child)
+            waiting.append(child)
+    return found
+
+
+def commands(folder):
+    """Return a folder with Flower's commands, run by this very Python."""
+    place = folder / "bin"
+    place.mkdir(exist_ok=True)
+    for point in entry_points(group="console_scripts"):
+        if point.value.startswith("flwr."):
+            module, function = point.value.split(":")
+            program = f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+            (place / point.name).write_text(f"#!{sys.executable}\n{program}")
+            (place / point.name).chmod(0o755)
+    return place
+
+
+def own_data(folder, number):
+    x, y = load_digits(return_X_y=True)
+    mine = np.flatnonzero(np.isin(y % CLIENTS, [number, (number + 1) % CLIENTS]))
+    mine = np.random.default_rng(number).permutation(mine)[:120]
+    folder.mkdir()
+    for part, some in (("train", mine[:90]), ("test", mine[90:])):
+        np.savez(folder / f"{part}.npz", x=x[some] / 8 - 1, y=y[some])
+
+
+@pytest.fixture(scope="module")
+def network():
+    """Namespaces where the test may make them; else all machines have the address 127.0.0.1."""
+    namespaces = Namespaces()
+    try:
+        namespaces.make(["superlink", *(f"node-{n}" for n in range(CLIENTS + 1))])
+    except (OSError, subprocess.CalledProcessError):
+        namespaces.remove()
+        yield None
+        return
+    yield namespaces
+    namespaces.remove()
+
+
+@pytest.fixture
+def deployed(tmp_path, network, request):
+    deployment = Deployment(tmp_path, request.param, network)
+    try:
+        yield deployment
+    finally:
+        deployment.end()
+
+
+def stranger(deployment):
+    """Return the folder of a node with a key of its own making, and its number."""
+    folder = deployment.home.parent / "unregistered"
+    shutil.copytree(deployment.home.parent / "node-0", folder)
+    (folder / "keys" / "node-0").unlink()
+    command = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", ""]
+    subprocess.run([*command, "-f", f"keys/node-{CLIENTS}"], cwd=folder, check=True)
+    return folder, CLIENTS
+
+
+@pytest.fixture
+def tell(capsys):
+    began = time.monotonic()
+
+    def say(what):
+        with capsys.disabled():
+            print(f"{time.monotonic() - began:6.0f} s  {what}", flush=True)  # noqa: T201
+
+    return say
+
+
+def began(deployed, tell):
+    """Have all nodes there, and the run in its second round."""
+    tell(f"addresses: {'network namespaces, 10.213.7.x' if deployed.network else '127.0.0.1'}")
+    deployed.start_superlink()
+    registered = deployed.command("superlink", "./register.sh", cwd=deployed.home)
+    assert registered.returncode == 0, registered.stdout + registered.stderr
+    tell("the SuperLink is up, with TLS; three keys are registered")
+    for number in range(CLIENTS):
+        deployed.start_node(number)
+    deployed.begin()
+    until(lambda: len(deployed.metrics()) >= 1, "round 1")
+    assert deployed.metrics()[0]["refused"] == {}
+    tell(f"round 1: accuracies {deployed.metrics()[0]['per_client_test_accuracy']}")
+
+
+@pytest.mark.parametrize("deployed", ["pfedsv"], indirect=True)
+def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
+    began(deployed, tell)
+    deployed.kill("node-2")
+    tell("node 2 is killed in round 2")
+
+    folder, number = stranger(deployed)
+    log = deployed.start_node(number, folder)
+    until(lambda: deployed.processes["unregistered"].poll() is not None, "a refusal")
+    assert "Failed to activate SuperNode" in log.read_text()
+    assert "SuperNode ID" not in log.read_text()
+    tell("a node that is not registered is refused")
+
+    other = deployed.home.parent / "misled"
+    shutil.copytree(deployed.home.parent / "node-2", other)
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "/dev/null"]
+    subprocess.run(
+        [*command, "-out", "keys/ca.pem", "-subj", "/CN=another"],
+        cwd=other, check=True, capture_output=True,
+    )  # fmt: skip
+    log = deployed.start_node(2, other)
+    until(lambda: "certificate verify failed" in log.read_text().lower(), "a refusal")
+    assert "SuperNode ID" not in log.read_text()
+    deployed.kill("misled")
+    tell("a node with a wrong certificate gets no connection")
+
+    until(lambda: deployed.result() is not None, "the end of the run")
+    rounds = deployed.metrics()
+    assert [line["round"] for line in rounds] == [1, 2, 3]
+    assert set(rounds[-1]["refused"]) == {"2"}
+    assert rounds[-1]["up_per_client"][2] == 0
+    assert all(rounds[-1]["up_per_client"][:2])
+    assert [entry["client"] for entry in deployed.result()["left_out"]] == [2]
+    tell(f"the run ended with the others; left out: {deployed.result()['left_out']}")
+
+
+@pytest.mark.parametrize("deployed", ["cffl"], indirect=True)
+def test_the_superlink_is_killed_and_the_run_goes_on(deployed, tell):
+    began(deployed, tell)
+    deployed.kill("superlink")
+    deployed.kill("run")
+    before = deployed.metrics()
+    assert deployed.result() is None
+    tell(f"the SuperLink is killed after round {len(before)}")
+    deployed.start_superlink()
+    deployed.begin("run-again")
+    until(lambda: deployed.result() is not None, "the end of the run")
+    rounds = deployed.metrics()
+    assert [line["round"] for line in rounds] == [1, 2, 3]
+    assert rounds[0] == before[0]
+    assert all(line["refused"] == {} for line in rounds)
+    assert json.loads((deployed.home / "run" / "flower.json").read_text())["life"] == 2
+    tell(f"resumed, and finished: {deployed.result()['per_client_test_accuracy']}")
