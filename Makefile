@@ -54,7 +54,7 @@ endif
 # The site, from docs/ and docstrings, in site/; a warning is an error. Open site/index.html.
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # A wheel and a source archive in dist/.
 dist: $(STAMP)

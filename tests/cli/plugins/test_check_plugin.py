@@ -62,7 +62,7 @@ def broken(checks):
 
 def test_a_solver_with_a_false_bound_is_told_so(tmp_path):
     found = faults(tmp_path, SOLVER.format(bound="0.0"))
-        assert "there is a structure worth" in found["value, optimum and bound are in order"]
+    assert "there is a structure worth" in found["value, optimum and bound are in order"]
 
 
 def test_an_estimator_that_is_biased_and_unsteady_is_told_so(tmp_path):
