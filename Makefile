@@ -7,7 +7,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test soak bench dist check install format clean
+.PHONY: demo test soak bench docs dist check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them.
 install: $(STAMP)
@@ -51,6 +51,11 @@ else
 	$(BIN)/python -m benchmarks.traffic
 endif
 
+# The site, from docs/ and docstrings, in site/; a warning is an error. Open site/index.html.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 # A wheel and a source archive in dist/.
 dist: $(STAMP)
 	$(BIN)/python -c "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
@@ -60,4 +65,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.*
+	rm -rf $(VENV) build dist site *.egg-info .coverage .coverage.*

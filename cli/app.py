@@ -22,6 +22,7 @@ import typer
 import cli.experiments
 import cli.federation
 import cli.games
+import cli.plugins
 from cli.terminal.text import visible
 from coalitions import __version__
 from coalitions.compiling.clock import when_long
@@ -63,7 +64,7 @@ def _add_commands(typed: str | None) -> None:
     """
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (cli.games, cli.federation, cli.experiments)
+        for room in (cli.games, cli.federation, cli.experiments, cli.plugins)
         for module in pkgutil.iter_modules(room.__path__)
         if not module.name.startswith("_")
     }
@@ -170,7 +171,8 @@ def _exit_code() -> int:
         if type(error).__name__ == "Abort" or isinstance(error.__cause__, KeyboardInterrupt):
             return _complain("interrupted", 130)
         if hasattr(error, "format_message"):  # the parser's own complaints
-            return _complain(error.format_message(), 2)
+            said = error.format_message()
+            return _complain(said, 2) if said else 2  # without a command, help was all it said
         if isinstance(error, OSError):
             if error.errno == errno.ENAMETOOLONG:
                 name = str(error.filename)

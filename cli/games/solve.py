@@ -35,7 +35,7 @@ from cli.terminal.output import (
     stderr,
     stdout,
 )
-from cli.terminal.text import figure, visible
+from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import write_json
 
@@ -73,7 +73,9 @@ def solve_command(
     ] = None,
     must_link: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="Players that must be together; may be repeated."),
+        typer.Option(
+            metavar="A,B", help="Players that must be together, two or more; may be repeated."
+        ),
     ] = None,
     cannot_link: Annotated[
         list[str] | None,
@@ -197,8 +199,8 @@ def solution_document(
     others = [
         {
             "coalitions": [[names[player] for player in block] for block in other.structure],
-            "value": other.value,
-            "bound": other.bound,
+            "value": decimal(other.value),
+            "bound": decimal(other.bound),
             "optimal": other.optimal,
         }
         for other in solution.others
@@ -206,8 +208,8 @@ def solution_document(
     links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
     return {
         "coalitions": [[names[player] for player in block] for block in solution.structure],
-        "value": solution.value,
-        "bound": solution.bound,
+        "value": decimal(solution.value),
+        "bound": decimal(solution.bound),
         "gap": solution.gap,
         "optimal": solution.optimal,
         "seconds": solution.seconds,

@@ -114,7 +114,7 @@ def value_command(
 ) -> None:
     """Share the value of a game, a synergy graph or a table of data, by any concept.
 
-    Example: coalitions value examples/data/three_domains.csv --concept nucleolus
+    Example: coalitions value examples/data/three_domains.csv --concept prenucleolus
 
     Example: coalitions value examples/data/three_domains.csv --concept interactions --order 3
 

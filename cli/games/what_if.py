@@ -27,7 +27,7 @@ from cli.terminal.output import (
     print_json,
     stdout,
 )
-from cli.terminal.text import figure, visible
+from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError
 
 
@@ -101,13 +101,13 @@ def what_if_command(
         **sizes,
     )
     document: dict[str, Any] = {
-        "cost": wish.cost,
-        "value": wish.solution.value,
-        "base_value": wish.base.value,
+        "cost": decimal(wish.cost),
+        "value": decimal(wish.solution.value),
+        "base_value": decimal(wish.base.value),
         "coalitions": _named(wish.solution.structure, labels),
         "base_coalitions": _named(wish.base.structure, labels),
         "optimal": wish.optimal,
-        "cost_range": list(wish.cost_range),
+        "cost_range": [decimal(each) for each in wish.cost_range],
     }
     if json_output:
         print_json(document)

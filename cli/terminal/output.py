@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Nothing but the result: no progress, no messages.")
+]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say what happens, line by line, on stderr.")
 ]

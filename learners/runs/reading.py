@@ -145,6 +145,8 @@ def read_run(folder: Path) -> RunRecord:
 def read_config(folder: Path) -> RunConfig:
     """Return what a run was asked."""
     path = folder / "config.toml"
+    if not folder.exists():
+        raise InvalidInputError(f"there is no folder {folder}")
     if not path.is_file():
         raise InvalidInputError(f"{folder} is not a run's folder: it has no config.toml")
     return RunConfig.read(path)

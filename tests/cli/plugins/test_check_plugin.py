@@ -1,0 +1,105 @@
+"""A plug-in that breaks a promise is told which one, and a sound one passes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coalitions import ESTIMATORS
+from coalitions.values.contract import estimator_checks
+from solvers import SOLVERS
+from solvers.contract import solver_checks
+from tests.cli.typed import in_a_process
+
+SOLVER = """
+from dataclasses import dataclass
+import numpy as np
+from solvers import SOLVERS, Answer, Solver
+
+@SOLVERS.register("alone")
+@dataclass(frozen=True)
+class Alone(Solver):
+    "Everybody alone."
+    def search(self, graph, *, limits, warm_start=None, sizes=None):
+        return Answer(np.arange(graph.n_players), {bound})
+"""
+
+ESTIMATOR = """
+import numpy as np
+from coalitions import ESTIMATORS, Estimator
+from coalitions.sampling.estimator import Sampled
+
+@ESTIMATORS.register("equal")
+class Equal(Estimator):
+    "The same for all."
+    unbiased = True
+    axioms = frozenset({"efficiency", "null player"})
+    stderr_means = "nothing, it is zero"
+
+    def minimum_budget(self, n_players):
+        return 2
+
+    def estimate(self, game, *, seed):
+        empty, grand = game.ends
+        n = game.n_players
+        return Sampled(np.full(n, (grand - empty) / n) + np.random.random() * 1e-12, np.zeros(n))
+"""
+
+
+def faults(folder, text):
+    (folder / "mine.py").write_text(text)
+    result = in_a_process("check-plugin", "mine", "--json", cwd=folder)
+    found = json.loads(result.stdout)
+    assert result.returncode == (0 if found["ok"] else 1)
+    return {each["check"]: each["fault"] for each in found["checks"] if each["fault"]}
+
+
+def broken(checks):
+    found = {promise: fault_of() for promise, fault_of in checks}
+    return {promise: fault for promise, fault in found.items() if fault is not None}
+
+
+def test_a_solver_with_a_false_bound_is_told_so(tmp_path):
+    found = faults(tmp_path, SOLVER.format(bound="0.0"))
+    assert "there is a structure worth" in found["value, optimum and bound are in order"]
+
+
+def test_an_estimator_that_is_biased_and_unsteady_is_told_so(tmp_path):
+    found = faults(tmp_path, ESTIMATOR)
+    assert "take all chance from the seed" in found["the same seed gives the same values"]
+    assert "null player" in found["the claimed axioms hold"]
+    assert "the mean of 60 estimates" in found["unbiased if it says so"]
+    assert set(found) >= {"more evaluations bring it closer"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "registers no solver"), ("1/0", "cannot be imported (ZeroDivisionError")],
+)
+def test_a_module_that_has_nothing_to_check_is_refused(tmp_path, text, said):
+    (tmp_path / "mine.py").write_text(text)
+    result = in_a_process("check-plugin", "mine", cwd=tmp_path)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("name", ["permutation", "kernel"])
+def test_our_estimators_pass(name):
+    assert broken(estimator_checks(name)) == {}
+
+
+def test_our_solvers_pass():
+    assert broken(solver_checks("highs")) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_every_estimator_passes(name):
+    assert broken(estimator_checks(name)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SOLVERS.names() if not SOLVERS[name].missing()])
+def test_every_solver_passes(name):
+    assert broken(solver_checks(name)) == {}
