@@ -132,6 +132,7 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
         "data set": f"{document['dataset']}, {document['clients']} clients",
         **_accuracies(document),
         **_metrics(document),
+        **_newcomers(document),
         **_left_out(document),
         "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
         **_privacy(document),
@@ -164,6 +165,18 @@ def _metrics(document: Mapping[str, Any]) -> dict[str, str]:
             who = ", ".join(document["client_names"][int(c)] for c in told["undefined"])
             words[f"no {name}"] = f"{who}: {next(iter(told['undefined'].values()))}"
     return words
+
+
+def _newcomers(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return how good the clients' models are that were held out of training."""
+    told = document.get("new_clients")
+    if told is None:
+        return {}
+    measured = {name: each["per_client"] for name, each in told.get("metrics", {}).items()}
+    name, values = next(iter(measured.items()), ("accuracy", told["per_client_test_accuracy"]))
+    figures = ["-" if each is None else f"{each:.3f}" for each in values]
+    each = [f"{who} {figure}" for who, figure in zip(told["names"], figures, strict=True)]
+    return {"new clients": f"test {name}: {', '.join(each)}", "they got": told["how"]}
 
 
 def _each(values: Sequence[float | None], document: Mapping[str, Any]) -> str:

@@ -81,6 +81,8 @@ def client_app(
         module = brought.network(config.seed)
         layout = Layout.of(module)
         own = as_federated(called_for(data, asked.context), config, n_outputs(layout))
+        if config.augment is not None:
+            own.only_pictures("augment")
         algorithm = algorithm_of(config)
         goal = goal_of(own.targets, config.loss, config.metric)
         workspace = Workspace(module, layout, torch.device("cpu"), goal)

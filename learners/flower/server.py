@@ -31,6 +31,7 @@ from learners.server.aggregation import aggregation
 from learners.server.engines.engine import Engine
 from learners.server.federation import Round
 from learners.settings.config import RunConfig
+from learners.settings.participation import check_members
 
 if TYPE_CHECKING:
     from flwr.app import Context
@@ -139,6 +140,12 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
             "noise for an epsilon of records is chosen by the sizes of all clients' data, which"
             " this server does not know; give noise and clip"
         )
+    if config.weights is not None:
+        raise InvalidInputError(
+            "weights are for networks that a run makes; here your function makes it, on the server"
+            " and at each node: have it load them"
+        )
+    check_members(config)
     own = Own(model=model)
     config, _ = own.marked(config)
     config = replace(

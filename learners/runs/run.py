@@ -40,6 +40,7 @@ from learners.server.federation import Federation, Round
 from learners.server.left_out import left_out
 from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
+from learners.settings.participation import check_members
 
 OnRound = Callable[[Round], None]
 """Called after each round."""
@@ -418,11 +419,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     if by_path:
         config = with_own_data(config, data)
         aggregation(config.aggregation).check(config.participants)
-    if config.new_clients >= config.clients:
-        raise InvalidInputError(
-            f"new_clients is {config.new_clients} of {config.clients} clients; 1 or more must be"
-            " left to train"
-        )
+    check_members(config)
     algorithm.check_data(data)
     if config.augment is not None:
         data.only_pictures("augment")

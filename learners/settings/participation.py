@@ -15,6 +15,15 @@ MOST_DRAWN = 20_000
 """Rounds that are drawn in advance: about a second."""
 
 
+def check_members(config: RunConfig) -> None:
+    """Refuse to hold everyone out of training; how many there are may follow from the data."""
+    if config.new_clients >= config.clients:
+        raise InvalidInputError(
+            f"new_clients is {config.new_clients} of {config.clients} clients; 1 or more must be"
+            " left to train"
+        )
+
+
 def present_in(config: RunConfig, round: int) -> tuple[int, ...]:
     """Return the clients that take part in a round, in order; it may be nobody."""
     kind, number = attendance(config.attendance)

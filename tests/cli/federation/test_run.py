@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -236,3 +238,12 @@ def test_a_client_without_a_model_has_a_dash_where_its_accuracy_would_be(monkeyp
     assert float(first) >= 0
     assert float(third) >= 0
     assert "(it did not register: samples is missing), not asked from round 1 on" in printed
+
+
+def test_what_newcomers_got_is_told(typed):
+    flags = ["--clients", 3, "--new-clients", 1, "--rounds", 1, "--train-size", 12]
+    said = typed("run", *flags, "--workers", 1, "--out", "later").stdout
+    assert re.search(r"new clients +test accuracy: client 2 [01]\.\d{3}\n", said)
+    assert re.search(r"they got +Train the global model for the local epochs\.", said)
+    schema = SCHEMAS["$defs"]["run"]["properties"]["new_clients"]
+    jsonschema.validate(json.loads(Path("later/result.json").read_text())["new_clients"], schema)

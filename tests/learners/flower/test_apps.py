@@ -108,6 +108,10 @@ def test_what_a_server_cannot_do_is_refused_at_once():
         server_app("fedavg")
     with pytest.raises(InvalidInputError, match="give noise and clip"):
         prepare_for_nodes(RunConfig(epsilon=3.0, dp="records"), net)
+    with pytest.raises(InvalidInputError, match="weights are for networks that a run makes"):
+        prepare_for_nodes(RunConfig(weights="start.safetensors"), net)
+    with pytest.raises(InvalidInputError, match="new_clients is 10 of 10 clients"):
+        prepare_for_nodes(RunConfig(new_clients=10), net)
     with pytest.raises(InvalidInputError, match=r"must make a torch.nn.Module, not int"):
         prepare_for_nodes(RunConfig(), lambda: 3)
 
