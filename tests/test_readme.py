@@ -33,7 +33,7 @@ from tests.cli.typed import typed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SLOW = {"docs/add.md", "docs/tutorial.md"}
+SLOW = {"docs/add.md", "docs/tutorial.md", "docs/how-to/privacy-budget.md"}
 """Pages whose blocks take long: run by hand, with -m slow."""
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 
 from coalitions import ESTIMATORS
 from coalitions.values.contract import estimator_checks
 from solvers import SOLVERS
 from solvers.contract import solver_checks
+from tests.cli.test_json import SCHEMAS
 from tests.cli.typed import in_a_process
 
 SOLVER = """
@@ -51,6 +53,7 @@ def faults(folder, text):
     (folder / "mine.py").write_text(text)
     result = in_a_process("check-plugin", "mine", "--json", cwd=folder)
     found = json.loads(result.stdout)
+    jsonschema.validate(found, SCHEMAS["$defs"]["check-plugin"])
     assert result.returncode == (0 if found["ok"] else 1)
     return {each["check"]: each["fault"] for each in found["checks"] if each["fault"]}
 
