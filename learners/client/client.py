@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ from learners.settings.config import RunConfig
 from learners.settings.descent import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
+
+if TYPE_CHECKING:
+    from learners.client.training import Fit, Fitted
 
 
 class Samples:
@@ -45,6 +48,27 @@ class Samples:
         same = copy.copy(self)
         same.targets = targets
         return same
+
+    @staticmethod
+    def joined(some: Sequence[Samples]) -> Samples:
+        """Return the samples of several alike, one after the other; they are copied."""
+        all_of_them = copy.copy(some[0])
+        all_of_them._kept = {
+            name: torch.cat([each._kept[name] for each in some]) for name in some[0]._kept
+        }
+        all_of_them.targets = torch.cat([each.targets for each in some])
+        return all_of_them
+
+    @property
+    def form(self) -> tuple[tuple[Any, ...], ...]:
+        """What a sample looks like: samples of equal form can be joined."""
+        named = (*self._kept.items(), ("targets", self.targets))
+        return tuple((name, tuple(each.shape[1:]), each.dtype) for name, each in named)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all samples."""
+        return sum(each.nbytes for each in (*self._kept.values(), self.targets))
 
     def first(self, n: int) -> Samples:
         """Return the first `n` samples; they are shared, not copied."""
@@ -166,6 +190,8 @@ class Client:
         travels; it is part of a checkpoint.
     watched
         Whether the task is how the run is watched: then nothing of it counts as sent.
+    trainer
+        Who carries out what `learners.client.training.fit` is asked; the client itself if None.
     """
 
     site: Site
@@ -173,6 +199,7 @@ class Client:
     round: int
     memory: dict[str, Any] = field(default_factory=dict)
     watched: bool = False
+    trainer: Callable[[Fit], Fitted] | None = None
 
     @property
     def data(self) -> LocalData:
@@ -244,7 +271,13 @@ class Answer:
 
 
 def answer(
-    site: Site, task: Task, client: int, round: int, message: Message, memory: Message
+    site: Site,
+    task: Task,
+    client: int,
+    round: int,
+    message: Message,
+    memory: Message,
+    trainer: Callable[[Fit], Fitted] | None = None,
 ) -> Answer:
     """Return a client's answer to a message: the one gate through which anything leaves a client.
 
@@ -253,7 +286,7 @@ def answer(
     noise is added here (see `learners.privacy.mechanism`), unless the run is only watched; an
     answer that is not finite ends such a run, because a missing answer would not be covered by ε.
     """
-    host = Client(site, client, round, dict(memory), task.watches)
+    host = Client(site, client, round, dict(memory), task.watches, trainer)
     reply = task.run(host, message)
     undeclared = set(reply) - set(task.reply)
     if undeclared:

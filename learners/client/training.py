@@ -36,6 +36,31 @@ class Fitted:
     loss: float
 
 
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What `fit` is asked; see there."""
+
+    client: Client
+    start: Tensor
+    data: Samples
+    purpose: str
+    epochs: int | None
+    steps: int | None
+    lr: float
+    loss: Loss | None
+    objective: Objective | None
+    proximal: float
+    anchor: Tensor
+    only: frozenset[str] | None
+    leaves: bool
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """What protects the result; None if nothing does, or needs to."""
+        protects = self.leaves and not self.client.watched
+        return self.client.site.privacy if protects else None
+
+
 def fit(
     client: Client,
     start: Tensor,
@@ -85,22 +110,43 @@ def fit(
         Whether the result, or anything that depends on it, may be sent. If not, `dp` ``records``
         has nothing to protect, and the training is plain.
     """
+    asked = Fit(
+        client,
+        start,
+        client.data.train if data is None else data,
+        purpose,
+        epochs,
+        steps,
+        client.lr if lr is None else lr,
+        loss,
+        objective,
+        proximal,
+        start if anchor is None else anchor,
+        None if only is None else frozenset(only),
+        leaves,
+    )
+    return fit_alone(asked) if client.trainer is None else client.trainer(asked)
+
+
+def fit_alone(asked: Fit) -> Fitted:
+    """Return the model that was asked for, trained by its client alone."""
+    client, start, data, purpose = asked.client, asked.start, asked.data, asked.purpose
+    epochs, steps, lr, loss = asked.epochs, asked.steps, asked.lr, asked.loss
+    objective, proximal, only = asked.objective, asked.proximal, asked.only
     settings, workspace = client.config, client.workspace
-    data = client.data.train if data is None else data
-    lr = client.lr if lr is None else lr
     workspace.load(start)
     workspace.freeze_all_but(only)
     parameters = workspace.parameters
     received = workspace.layout.views(start)
     named = workspace.named_parameters()
-    centre = workspace.layout.parameters(start if anchor is None else anchor)
+    centre = workspace.layout.parameters(asked.anchor)
     trained = None if only is None else _mask(workspace, only)
     step = client.descent(parameters, lr, trained)
     total, n_batches = torch.zeros((), device=workspace.device), 0
     plain_sgd = settings.optimizer == "sgd" and not (
         settings.momentum or settings.weight_decay or settings.max_gradient_norm
     )
-    privacy = client.site.privacy if leaves and not client.watched else None
+    privacy = asked.privacy
     batch_loss = client_loss(client) if loss is None else loss
     take = taking(client, data, purpose)
 

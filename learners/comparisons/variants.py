@@ -13,7 +13,7 @@ from learners.algorithm import ALGORITHMS
 from learners.settings.config import NO_EFFECT, RunConfig
 from learners.settings.options import options_of
 
-SHARED = ("algorithm", "seed", "engine", "device", *NO_EFFECT)
+SHARED = ("algorithm", "seed", "engine", "device", "compute", *NO_EFFECT)
 """Settings that no row has of its own."""
 
 _NAME = re.compile(r"\w[\w .,=+@-]{0,79}")

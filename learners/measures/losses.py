@@ -34,6 +34,10 @@ class Criterion:
         """Return the loss of a batch."""
         return self.each(outputs, targets).mean()
 
+    def masked(self, outputs: Tensor, targets: Tensor, real: Tensor) -> Tensor:
+        """Return the loss of a batch of which only some samples are `real` (1 or 0), [N]."""
+        return (self.each(outputs, targets) * real).sum() / real.sum()
+
     def total(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the samples' losses."""
         return self.each(outputs, targets).sum()
@@ -77,6 +81,14 @@ class CrossEntropy(Criterion):
         flat = targets.flatten()
         total = functional.cross_entropy(outputs.flatten(0, 1), flat, reduction="sum")
         return total / (flat != IGNORED).sum().clamp(min=1)
+
+    def masked(self, outputs: Tensor, targets: Tensor, real: Tensor) -> Tensor:
+        """Return the mean over the real samples, or over all their tokens."""
+        if targets.dim() == 1:
+            return super().masked(outputs, targets, real)
+        tokens = functional.cross_entropy(outputs.movedim(-1, 1), targets, reduction="none")
+        counted = (targets != IGNORED) * real[:, None]
+        return (tokens * counted).sum() / counted.sum().clamp(min=1)
 
     def total(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum over samples."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from learners.settings.descent import OPTIMIZERS
 
 Step = Callable[[Tensor], None]
-"""Moves the parameters it was made for, given their gradient."""
+"""Moves the parameters it was made for, given their gradient; or the first so many of them."""
 
 
 def optimizer(
@@ -34,7 +34,7 @@ def optimizer(
     Parameters
     ----------
     parameters
-        The flat tensor to move, in place.
+        The tensor to move, in place: flat, or with a row for each of several models.
     name
         ``sgd`` (with `momentum`), ``adam`` (β = 0.9, 0.999, ε = 1e-8), or another one of
         `learners.settings.descent.OPTIMIZERS` with its defaults.
@@ -103,7 +103,7 @@ def _of_torch(parameters: Tensor, name: str, lr: float, weight_decay: float | No
 
 def _sgd(parameters: Tensor, lr: float) -> Step:
     def step(gradient: Tensor) -> None:
-        parameters.add_(gradient, alpha=-lr)
+        parameters[: len(gradient)].add_(gradient, alpha=-lr)
 
     return step
 
@@ -112,8 +112,9 @@ def _momentum(parameters: Tensor, lr: float, momentum: float) -> Step:
     velocity = torch.zeros_like(parameters)
 
     def step(gradient: Tensor) -> None:
-        velocity.mul_(momentum).add_(gradient)
-        parameters.add_(velocity, alpha=-lr)
+        n = len(gradient)
+        kept = velocity[:n].mul_(momentum).add_(gradient)
+        parameters[:n].add_(kept, alpha=-lr)
 
     return step
 
@@ -124,15 +125,17 @@ def _adam(parameters: Tensor, lr: float) -> Step:
     .. math:: \theta \leftarrow \theta - \eta\, \hat m / (\sqrt{\hat v} + \epsilon)
     """
     beta1, beta2, epsilon = 0.9, 0.999, 1e-8
-    m, v = torch.zeros_like(parameters), torch.zeros_like(parameters)
+    all_m, all_v = torch.zeros_like(parameters), torch.zeros_like(parameters)
     t = 0
 
     def step(gradient: Tensor) -> None:
         nonlocal t
         t += 1
+        n = len(gradient)
+        m, v = all_m[:n], all_v[:n]
         m.lerp_(gradient, 1 - beta1)
         v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         spread = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(epsilon)
-        parameters.addcdiv_(m, spread, value=-lr / (1 - beta1**t))
+        parameters[:n].addcdiv_(m, spread, value=-lr / (1 - beta1**t))
 
     return step

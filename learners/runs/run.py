@@ -35,7 +35,7 @@ from learners.runs.own import MARK, Clients, Factory, Own
 from learners.runs.weights import load_weights
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import ENGINES, MakeEngine
-from learners.server.engines.local import n_workers, one_thread
+from learners.server.engines.local import compute, n_workers, one_thread
 from learners.server.federation import Federation, Round
 from learners.server.left_out import left_out
 from learners.server.newcomers import welcomed
@@ -497,6 +497,7 @@ def _carry_out(
                 place = {
                     "device": str(site.workspace.device),
                     "engine": config.engine,
+                    "compute": compute(site),
                     "workers": n_workers(site, config.workers),
                 }
                 names = prepared.client_names[: config.members]

@@ -154,6 +154,10 @@ class Federation:
             )
         self._check_declared(task)
         answers = self._engine.ask(task, messages, self.round)
+        if answers.not_stacked:
+            counts: dict[str, int] = self._records.setdefault("not_stacked", {})
+            for reason, count in answers.not_stacked.items():
+                counts[reason] = counts.get(reason, 0) + count
         refused = answers.refused | self._faults(task, messages, answers)
         if not measuring:
             if "train_loss" in task.reply:  # who does not arrive is gone after having trained

@@ -144,6 +144,9 @@ class RunConfig:
         Source of all randomness.
     device
         Where to compute; auto takes a GPU if there is one.
+    compute
+        How clients train in one process: one after the other, or stacked, all at once as one
+        network with more dimensions; auto stacks them on cuda.
     engine
         Who carries messages between server and clients.
     workers
@@ -216,6 +219,9 @@ class RunConfig:
     dp: Literal["updates", "records"] = _privacy("updates", changes="models")
     seed: int = _machine(0, least=0, changes="models")
     device: Literal["auto", "cpu", "cuda", "mps"] = _machine("auto", changes="place")
+    compute: Literal["auto", "sequential", "stacked"] = _machine(
+        "auto", needs={"engine": "local"}, changes="place"
+    )
     engine: str = _machine("local", changes="place")
     workers: int = _machine(0, least=0, changes="place")
     evaluate_every: int = _machine(1, least=1, changes="evaluations")

@@ -14,10 +14,15 @@ from learners.task import Message, Task
 
 @dataclass(frozen=True)
 class Replies:
-    """The answers of the clients that answered, and why the others' were refused."""
+    """The answers of the clients that answered, and why the others' were refused.
+
+    `not_stacked` counts, by reason, what could not be computed for several clients at once where
+    the run asked for that.
+    """
 
     replies: dict[int, Message]
     refused: dict[int, str] = field(default_factory=dict)
+    not_stacked: dict[str, int] = field(default_factory=dict)
 
 
 class Engine(Protocol):

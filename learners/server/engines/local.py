@@ -14,16 +14,21 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.client.client import Answer, Site, answer
+from learners.client.rendezvous import meeting
+from learners.client.stacked import Stacking
+from learners.client.training import Fit, Fitted
 from learners.server.engines._mailbox import Mailbox
 from learners.server.engines.engine import ENGINES, Engine, Replies
 from learners.task import TASKS, Message, Task
@@ -33,6 +38,9 @@ _MAILBOX_MODELS = 32
 
 _MAILBOX_LEAST, _MAILBOX_MOST = 1 << 26, 1 << 30
 """Bytes of a mailbox; pages that are never used cost nothing."""
+
+_MOST_AT_ONCE = 256
+"""Clients that are in the middle of a task at the same time, where they train stacked."""
 
 
 @ENGINES.register("local")
@@ -52,7 +60,17 @@ def local_engine(site: Site, workers: int) -> Engine:
         Worker processes; 1 computes in this process, 0 takes as many as there are cores.
     """
     workers = n_workers(site, workers)
+    if compute(site) == "stacked":
+        return _Stacked(site)
     return _InProcess(site) if workers == 1 else _Workers(site, workers)
+
+
+def compute(site: Site) -> Literal["sequential", "stacked"]:
+    """Return how the clients of `site` train: one after the other, or stacked."""
+    asked, here = site.config.compute, site.config.engine == "local"
+    if asked == "auto":
+        return "stacked" if here and site.workspace.device.type == "cuda" else "sequential"
+    return asked
 
 
 def n_workers(site: Site, workers: int) -> int:
@@ -65,6 +83,13 @@ def n_workers(site: Site, workers: int) -> int:
     """
     device = site.workspace.device
     can_fork = sys.platform == "linux" and device.type == "cpu"
+    if compute(site) == "stacked":
+        if workers > 1:
+            raise InvalidInputError(
+                f"compute stacked trains all clients in one process, not in {workers}; choose"
+                " --workers 1, or --compute sequential"
+            )
+        return 1
     if workers > 1 and not can_fork:
         raise InvalidInputError(
             f"worker processes are for Linux and the device cpu; choose --workers 1 on {device}"
@@ -130,6 +155,44 @@ class _InProcess(_Local):
                 for client, message in messages.items()
             }
         return self._collected(answers)
+
+    def close(self) -> None:
+        pass
+
+
+class _Stacked(_Local):
+    """Clients side by side in this process: those that train alike do so as one stack."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+        self._stacking = Stacking()
+
+    def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
+        self._stacking.alone.clear()
+        answers: dict[int, Answer] = {}
+        everyone, trains = list(messages), False
+
+        def train(fits: Sequence[Fit]) -> Sequence[Fitted | None]:
+            nonlocal trains
+            trains = True
+            return self._stacking.train(fits)
+
+        with one_thread():
+            for begin in range(0, len(everyone), _MOST_AT_ONCE):
+                some = everyone[begin : begin + _MOST_AT_ONCE]
+                jobs = [
+                    partial(
+                        answer, self._site, task, client, round, messages[client],
+                        self._memory(client),
+                    )
+                    for client in some
+                ]  # fmt: skip
+                answers |= zip(some, meeting(jobs, train), strict=True)
+        alone = dict(self._stacking.alone)
+        if not trains and not task.watches:
+            alone[f"{task.name}: only what calls fit is stacked"] = len(everyone)
+        return replace(self._collected(answers), not_stacked=alone)
 
     def close(self) -> None:
         pass

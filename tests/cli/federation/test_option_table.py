@@ -90,6 +90,7 @@ SETTINGS = {
     "dp": ("records", PRIVATE),
     "seed": (1, {}),
     "device": None,  # see test_device_and_engine
+    "compute": ("stacked", {}),
     "engine": None,
     "workers": (2, {}),
     "evaluate_every": (2, {}),

@@ -1,0 +1,367 @@
+"""Many clients' training as one: their parameters are stacked, layer by layer.
+
+A step of a small network is some hundred operations of a few microseconds each, and starting them
+takes longer than computing them on a GPU. Stacked, with `torch.func.vmap`, the steps of fifty
+clients are as many operations as one client's. Losses of different clients do not depend on each
+other's parameters, so the gradient of their sum holds every client's own.
+
+Batches are those that a client alone would draw. Smaller ones are filled up with samples that
+weigh nothing. The stack is sorted by the number of steps, and who is done leaves it at the end, so
+nothing is computed for clients that stand still. A stack never has fewer than two clients: for two
+and more, torch computes a client's numbers the same way however many there are, to the last bit.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from learners.client.client import Samples
+from learners.client.training import Fit, Fitted, batches
+from learners.data.contents import Batch
+from learners.measures.losses import OwnLoss
+from learners.rows.optimizers import optimizer
+from learners.rows.workspace import Workspace
+
+MOST_BYTES = 1 << 30
+"""Memory for a stack, by prediction; a larger one is computed in several."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What a client is asked, and the batches it drew."""
+
+    asked: Fit
+    batches: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Whether training can be stacked: why not, or the bytes that a client's step keeps."""
+
+    why_not: str | None
+    bytes: int = 0
+
+
+class Stacking:
+    """Trains clients of one site together, and counts by reason what had to be done alone.
+
+    Parameters
+    ----------
+    most_bytes
+        Memory for a stack; two clients are stacked whatever they need.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self.alone: Counter[str] = Counter()
+        self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
+
+    def train(self, fits: Sequence[Fit]) -> list[Fitted | None]:
+        """Return the models that were asked for; None for those that a client trains alone."""
+        given: list[Fitted | None] = [None] * len(fits)
+        groups: list[tuple[tuple[Any, ...], list[int]]] = []
+        drawn: dict[int, _Drawn] = {}
+        for number, asked in enumerate(fits):
+            why_not = _why_alone(asked)
+            if why_not is not None:
+                self.alone[why_not] += 1
+                continue
+            chosen = tuple(
+                batches(
+                    asked.client,
+                    len(asked.data),
+                    asked.purpose,
+                    epochs=asked.epochs,
+                    steps=asked.steps,
+                )
+            )
+            if chosen:
+                drawn[number] = _Drawn(asked, chosen)
+                _members(groups, _likeness(asked)).append(number)
+        for likeness, numbers in groups:
+            if len(numbers) == 1:
+                self.alone["no other client trains like this one"] += 1
+                continue
+            numbers.sort(key=lambda number: -len(drawn[number].batches))
+            group = [drawn[number] for number in numbers]
+            # The width is the group's, not the chunk's: numbers must not depend on the chunks.
+            width = max(len(batch) for each in group for batch in each.batches)
+            trial = self._tried(likeness, group, width)
+            if trial.why_not is not None:
+                self.alone[trial.why_not] += len(group)
+                continue
+            most = max(2, self.most_bytes // _predicted_bytes(group, trial))
+            for at in _chunks(len(group), most):
+                for number, fitted in zip(numbers[at], _fitted(group[at], width), strict=True):
+                    given[number] = fitted
+        return given
+
+    def _tried(self, likeness: tuple[Any, ...], group: Sequence[_Drawn], width: int) -> _Trial:
+        key = (*likeness[1:], width)  # whatever the learning rate, which may change every round
+        for known, trial in self._trials:
+            if known == key:
+                return trial
+        trial = _trial(group[:2], width)
+        self._trials.append((key, trial))
+        return trial
+
+
+def _why_alone(asked: Fit) -> str | None:
+    """Return why a client must train alone; None if it need not, as far as is known yet."""
+    workspace, settings = asked.client.workspace, asked.client.config
+    criterion = workspace.goal.criterion
+    if settings.optimizer not in ("sgd", "adam"):
+        return f"the optimizer {settings.optimizer} is torch's own"
+    if settings.weight_decay or settings.max_gradient_norm is not None:
+        return "weight_decay and max_gradient_norm are for one model at a time"
+    if settings.augment is not None:
+        return "augment: each client draws from a stream of its own"
+    if not asked.start.shape == asked.anchor.shape == workspace.row.shape:
+        return "not a model of this network"  # said in full by whoever trains it
+    if asked.privacy is not None and asked.privacy.mode == "records":
+        return "dp records: gradients of single records are clipped"
+    if asked.loss is not None:
+        return "the method has a loss of its own for each client"
+    if isinstance(criterion, OwnLoss) or asked.client.criterion is not criterion:
+        return f"the loss {criterion.name} is not one for all clients and single samples"
+    if workspace.has_batch_norm:
+        return "batch norm: samples that fill up a batch would count"
+    if any(_draws(part) for part in workspace.module.modules()):
+        return "dropout: each client draws from a stream of its own"
+    return None
+
+
+def _draws(part: nn.Module) -> bool:
+    chance = getattr(part, "p" if isinstance(part, nn.modules.dropout._DropoutNd) else "dropout", 0)
+    return isinstance(chance, (int, float)) and chance > 0
+
+
+def _likeness(asked: Fit) -> tuple[Any, ...]:
+    """Return what must be equal for two trainings to be one stack."""
+    return (asked.lr, asked.objective, asked.proximal, asked.only, asked.data.form)
+
+
+def _members(
+    groups: list[tuple[tuple[Any, ...], list[int]]], likeness: tuple[Any, ...]
+) -> list[int]:
+    """Return the group's numbers so far; compared, not hashed: a method need not be hashable."""
+    for known, numbers in groups:
+        if known == likeness:
+            return numbers
+    groups.append((likeness, []))
+    return groups[-1][1]
+
+
+def _chunks(n: int, most: int) -> Iterator[slice]:
+    """Yield as few equal pieces of 0 … n-1 as have no more than `most` members each."""
+    pieces = -(-n // most)
+    for k in range(pieces):
+        yield slice(n * k // pieces, n * (k + 1) // pieces)
+
+
+def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
+    """Return the most memory that a client of the group needs in a stack.
+
+    Its rows (parameters, gradient, result, those received and the anchor where they are needed,
+    what the optimiser keeps), what a step keeps for its gradient, and a copy of its data.
+    """
+    first = group[0].asked
+    settings = first.client.config
+    rows = 3 + (first.objective is not None) + bool(first.proximal)
+    rows += {"adam": 3}.get(settings.optimizer, int(settings.momentum > 0))
+    samples = max(each.asked.data.nbytes for each in group)
+    return rows * first.start.nbytes + trial.bytes + samples
+
+
+def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
+    """Try a step of two clients."""
+    kept: dict[int, int] = {}
+
+    def counted(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    stack = _Stack(some, width)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as said,
+            torch.autograd.graph.saved_tensors_hooks(counted, lambda tensor: tensor),
+        ):
+            warnings.simplefilter("always")
+            stack.gradients(0)
+    except RuntimeError as error:  # an operation without a rule for stacks, or that draws
+        reason = str(error).strip().split("\n")[0]
+        return _Trial(f"torch cannot stack this network or objective: {reason[:200]}")
+    for warning in said:
+        # Such an operation is carried out for one client after the other: nothing is gained.
+        if found := re.search(r"batching rule for (aten::\w+)", str(warning.message)):
+            return _Trial(f"torch cannot stack this network or objective: it has {found[1]}")
+    for each in stack.memory():
+        kept.pop(each, None)
+    on_the_way_back = max(kept.values(), default=0)  # the gradient of the largest of them
+    return _Trial(None, (sum(kept.values()) + on_the_way_back) // len(some))
+
+
+def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
+    """Return the trained models of a chunk; a client alone in it is computed twice."""
+    stack = _Stack(some if len(some) > 1 else [*some, *some], width)
+    rows: list[Tensor] = []  # of those that are done: the last clients of the stack first
+    for t in range(stack.n_steps):
+        stack.step(t)
+        done = stack.active(t + 1)
+        if done < stack.active(t):
+            rows = [*stack.rows(done, stack.active(t)), *rows]
+    losses = stack.losses.tolist()
+    return [
+        Fitted(row, loss / len(each.batches))
+        for row, loss, each in zip(rows, losses, some, strict=False)
+    ]
+
+
+class _Stack:
+    """Some clients' parameters, data and batches; those with the most steps come first."""
+
+    def __init__(self, some: Sequence[_Drawn], width: int) -> None:
+        self._first = first = some[0].asked
+        self._workspace = workspace = first.client.workspace
+        self._ends = [len(each.batches) for each in some]
+        self.n_steps = self._ends[0]
+        self._pool = Samples.joined([each.asked.data for each in some])
+        self._chosen, self._real = _filled_up(some, width, workspace)
+        self._model = _stacked([each.asked.start for each in some], workspace)
+        anchors = [each.asked.anchor for each in some] if first.proximal else []
+        self._centre = _stacked(anchors, workspace)
+        self._received = {} if first.objective is None else _copied(self._model)
+        names = dict(workspace.module.named_parameters())
+        self._trained = [name for name in names if first.only is None or name in first.only]
+        settings = first.client.config
+        self._steps = {
+            name: optimizer(self._model[name], settings.optimizer, first.lr, settings.momentum)
+            for name in self._trained
+        }
+        self.losses = torch.zeros(len(some), device=workspace.device)
+        self._loss_of_each = vmap(self._loss_of_one(frozenset(names)), randomness="error")
+
+    def active(self, t: int) -> int:
+        """Return how many clients take a step t, counted from 0; they are the first ones."""
+        return sum(end > t for end in self._ends)
+
+    def memory(self) -> set[int]:
+        """Return where the parameters are."""
+        return {each.untyped_storage().data_ptr() for each in self._model.values()}
+
+    def rows(self, begin: int, end: int) -> Iterator[Tensor]:
+        """Yield the models of some clients as they are now."""
+        flat = torch.cat([each[begin:end].flatten(1) for each in self._model.values()], 1)
+        yield from (row.clone() for row in flat)
+
+    def gradients(self, t: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the gradient of each trained tensor at step t, and the clients' losses."""
+        n = max(2, self.active(t))
+        model = {name: each[:n] for name, each in self._model.items()}
+        for name in self._trained:
+            model[name].requires_grad_()
+        received = {name: each[:n] for name, each in self._received.items()}
+        flat_inputs, flat_targets = self._pool.take(self._chosen[t, :n].flatten())
+        width = self._chosen.shape[2]
+
+        def per_client(flat: Tensor) -> Tensor:
+            return flat.reshape(n, width, *flat.shape[1:])
+
+        inputs: Batch = (
+            per_client(flat_inputs)
+            if isinstance(flat_inputs, Tensor)
+            else {name: per_client(each) for name, each in flat_inputs.items()}
+        )
+        self._workspace.module.train()
+        with torch.enable_grad():
+            goals, losses = self._loss_of_each(
+                model, received, inputs, per_client(flat_targets), self._real[t, :n]
+            )
+            moving = [model[name] for name in self._trained]
+            gradients = torch.autograd.grad(
+                goals.sum(), moving, allow_unused=True, materialize_grads=True
+            )
+        return dict(zip(self._trained, gradients, strict=True)), losses.detach()
+
+    @torch.no_grad()
+    def step(self, t: int) -> None:
+        """Take step t with every client that has one."""
+        gradients, losses = self.gradients(t)
+        for name, gradient in gradients.items():
+            n = len(gradient)
+            if self._first.proximal:
+                pull = self._model[name][:n] - self._centre[name][:n]
+                gradient = gradient.add(pull, alpha=self._first.proximal)
+            self._steps[name](gradient)
+        n = self.active(t)
+        self.losses[:n] += losses[:n]
+
+    def _loss_of_one(self, parameters: frozenset[str]) -> Callable[..., tuple[Tensor, Tensor]]:
+        module, objective = self._workspace.module, self._first.objective
+        criterion = self._workspace.goal.criterion
+
+        def loss(
+            model: dict[str, Tensor],
+            received: dict[str, Tensor],
+            inputs: Batch,
+            targets: Tensor,
+            real: Tensor,
+        ) -> tuple[Tensor, Tensor]:
+            one = isinstance(inputs, Tensor)
+            outputs = functional_call(
+                module, model, (inputs,) if one else (), None if one else dict(inputs)
+            )
+            value = criterion.masked(outputs, targets, real)
+            if objective is None:
+                return value, value
+            own = {name: each for name, each in model.items() if name in parameters}
+            return objective(value, own, received), value
+
+        return loss
+
+
+def _stacked(rows: Sequence[Tensor], workspace: Workspace) -> dict[str, Tensor]:
+    """Return the tensors of several models by name, each [clients, …] in memory of its own."""
+    if not rows:
+        return {}
+    flat, layout = torch.stack(list(rows)).to(workspace.row), workspace.layout
+    views = {
+        name: flat[:, at].reshape(len(rows), *layout.shapes[name])
+        for name, at in layout.columns.items()
+    }
+    return _copied(views)
+
+
+def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: each.clone(memory_format=torch.contiguous_format) for name, each in tensors.items()
+    }
+
+
+def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tuple[Tensor, Tensor]:
+    """Return which of the joined samples each step takes, and which of them are real.
+
+    Both are [steps, clients, width]. A client without a step has its first sample.
+    """
+    shape = (len(some[0].batches), len(some), width)
+    chosen, real = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape)
+    real[:, :, 0] = 1
+    begin = 0
+    for number, each in enumerate(some):
+        chosen[:, number] = begin
+        for t, batch in enumerate(each.batches):
+            chosen[t, number, : len(batch)] = begin + batch
+            real[t, number, : len(batch)] = 1
+        begin += len(each.asked.data)
+    return chosen.to(workspace.device), real.to(workspace.row)

@@ -1,0 +1,292 @@
+"""Clients that train at once end where they would have ended one after the other."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+import learners.client.stacked as stacked_module  # noqa: E402
+from coalitions.errors import CoalitionError, InvalidInputError  # noqa: E402
+from learners.algorithm import ALGORITHMS  # noqa: E402
+from learners.client.client import Client  # noqa: E402
+from learners.client.rendezvous import meeting  # noqa: E402
+from learners.client.stacked import Stacking, _Drawn, _Stack  # noqa: E402
+from learners.client.training import Fit, batches, fit, fit_alone  # noqa: E402
+from learners.models.network import build_model, seeded  # noqa: E402
+from learners.runs.run import run  # noqa: E402
+from learners.server.engines.local import local_engine  # noqa: E402
+from learners.settings.config import RunConfig  # noqa: E402
+from learners.task import Reveals, Task  # noqa: E402
+from tests.learners import toy  # noqa: E402
+
+OURS = [
+    name for name in ALGORITHMS if ALGORITHMS[name].__module__.startswith("learners.algorithms.")
+]
+SIZES = (20, 7, 13, 20)
+"""Different numbers of steps, and last batches that are not full."""
+
+
+@pytest.fixture
+def doubles():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def played(compute, sizes=SIZES, module=None, **settings):
+    usual = {"clients": len(sizes), "rounds": 2, "local_epochs": 2, "batch_size": 6, "lr": 0.1}
+    config = RunConfig(**(usual | {"workers": 1, "compute": compute} | settings))
+    federation = toy.federation(config, sizes, **({"module": module} if module else {}))
+    rounds = list(federation.rounds())
+    return rounds, federation.memories()
+
+
+def assert_close(one, other):
+    """Compare anything a run keeps: numbers to 1e-9, the rest exactly."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_close(a, b)
+    elif isinstance(one, torch.Tensor):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    elif isinstance(one, np.ndarray) and one.dtype.kind == "f":
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    elif isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other)
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
+    else:
+        assert one == other
+
+
+def told(rounds):
+    """Return what rounds tell, without what is about how they were computed."""
+    return [
+        {k: v for k, v in each.metrics.items() if "seconds" not in k and k != "not_stacked"}
+        for each in rounds
+    ]
+
+
+@pytest.mark.parametrize("algorithm", OURS)
+def test_every_method_ends_with_the_models_and_scores_of_sequential_training(algorithm, doubles):
+    options = {"width": 5} if algorithm == "pfedhn" else {}
+    alone, memories = played("sequential", algorithm=algorithm, options=options)
+    stacked, stacked_memories = played("stacked", algorithm=algorithm, options=options)
+    assert_close(memories, stacked_memories)
+    assert_close([each.state for each in alone], [each.state for each in stacked])
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in alone)
+
+
+@pytest.mark.parametrize("how", [{"momentum": 0.5}, {"optimizer": "adam", "lr": 0.01}])
+@pytest.mark.parametrize("algorithm", ["fedprox", "fedrep"])
+def test_optimisers_keep_their_state_per_client(algorithm, how, doubles):
+    alone, memories = played("sequential", algorithm=algorithm, **how)
+    stacked, stacked_memories = played("stacked", algorithm=algorithm, **how)
+    assert_close(memories, stacked_memories)
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedprox", "ditto", "fedrep", "fedem", "apfl"])
+def test_rounds_tell_what_was_not_stacked_and_why(algorithm):
+    rounds, _ = played("stacked", algorithm=algorithm)
+    (reasons,) = {tuple(each.metrics.get("not_stacked", {})) for each in rounds}
+    if algorithm in ("fedem", "apfl"):
+        (reason,) = reasons
+        expected = {"fedem": "a loss of its own", "apfl": "apfl: only what calls fit is stacked"}
+        assert expected[algorithm] in reason
+    else:
+        assert reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("network", "reason"), [({"dropout": 0.5}, "dropout"), ({"batch_norm": True}, "batch norm")]
+)
+def test_what_cannot_be_stacked_is_trained_alone_to_the_last_bit(network, reason):
+    alone, _ = played("sequential", module=toy.network(**network))
+    stacked, _ = played("stacked", module=toy.network(**network))
+    assert torch.equal(alone[-1].state["model"], stacked[-1].state["model"])
+    ((told, count),) = stacked[-1].metrics["not_stacked"].items()
+    assert (told.split(":")[0], count) == (reason, len(SIZES))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"weight_decay": 0.1},
+        {"max_gradient_norm": 0.1},
+        {"augment": "flip"},
+        {"optimizer": "adamw"},
+    ],
+)
+def test_settings_that_cannot_be_stacked_are_obeyed(setting):
+    alone, _ = played("sequential", **setting)
+    stacked, _ = played("stacked", **setting)
+    assert torch.equal(alone[-1].state["model"], stacked[-1].state["model"])
+    assert list(stacked[-1].metrics["not_stacked"].values()) == [len(SIZES)]
+
+
+class Branching(torch.nn.Module):
+    """Looks at its numbers in Python, which a stack cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(64, toy.N_CLASSES)
+
+    def forward(self, inputs):
+        outputs = self.layer(inputs.flatten(1))
+        return outputs if outputs.sum() > 0 else 2 * outputs
+
+
+class Attending(Branching):
+    """Has an operation that torch would carry out for one client after the other."""
+
+    def forward(self, inputs):
+        tokens = inputs.reshape(-1, 1, 8, 8)
+        seen = torch.nn.functional.scaled_dot_product_attention(tokens, tokens, tokens)
+        return self.layer(seen.flatten(1))
+
+
+@pytest.mark.parametrize("network", [Branching, Attending])
+def test_a_network_that_torch_cannot_stack_is_trained_alone(network, recwarn):
+    alone, _ = played("sequential", module=seeded(network, 0))
+    stacked, _ = played("stacked", module=seeded(network, 0))
+    assert not [each for each in recwarn if "performance drop" in str(each.message)]
+    assert torch.equal(alone[-1].state["model"], stacked[-1].state["model"])
+    (told,) = stacked[-1].metrics["not_stacked"]
+    assert "torch cannot stack this network or objective" in told
+
+
+def fits(n, *, module=None, sizes=SIZES, **more):
+    """Return what n clients with random pictures are asked."""
+    config = RunConfig(clients=n, local_epochs=1, batch_size=6, lr=0.1, workers=1)
+    here = toy.site(config, tuple(sizes[i % len(sizes)] for i in range(n)), module=module)
+    plain = {
+        "purpose": "train", "epochs": None, "steps": None, "lr": 0.1, "loss": None,
+        "objective": None, "proximal": 0.0, "only": None, "leaves": True,
+    }  # fmt: skip
+    return [
+        Fit(client=c, start=here.initial, data=c.data.train, anchor=here.initial, **(plain | more))
+        for c in (Client(here, i, 1) for i in range(n))
+    ]
+
+
+def drawn(asked):
+    """Return what clients are asked with their batches, those with the most first."""
+    some = [_Drawn(each, tuple(batches(each.client, len(each.data), "train"))) for each in asked]
+    return sorted(some, key=lambda each: -len(each.batches))
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet-5"])
+def test_the_same_bits_whatever_fits_in_memory(name, monkeypatch):
+    if name == "lenet-5":
+        monkeypatch.setattr(toy, "SHAPE", (1, 28, 28))
+    module = build_model(name, shape=toy.SHAPE, n_classes=toy.N_CLASSES, seed=0)
+    asked = fits(5, module=module)
+    torch.set_num_threads(1)
+    chunks = []
+    fitted = stacked_module._fitted
+    monkeypatch.setattr(
+        stacked_module,
+        "_fitted",
+        lambda some, width: chunks.append(len(some)) or fitted(some, width),
+    )
+    whole = Stacking().train(asked)
+    assert chunks == [5]
+    three = 3 * stacked_module._predicted_bytes(
+        drawn(asked), stacked_module._trial(drawn(asked)[:2], 6)
+    )
+    for most, sizes in ((1, [1, 2, 2]), (three, [2, 3])):
+        chunks.clear()
+        pieces = Stacking(most_bytes=most).train(asked)
+        assert chunks == sizes
+        for one, other in zip(whole, pieces, strict=True):
+            assert torch.equal(one.model, other.model)
+            assert one.loss == other.loss
+    for one, each in zip(whole, asked, strict=True):
+        alone = fit_alone(each)
+        torch.testing.assert_close(one.model, alone.model, rtol=1e-3, atol=1e-5)
+
+
+class Counter(TorchDispatchMode):
+    """Counts operations."""
+
+    n = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.n += 1
+        return function(*args, **(kwargs or {}))
+
+
+def operations_of_a_step(n_clients, **more):
+    asked = fits(n_clients, sizes=(20,), **more)
+    stack = _Stack(drawn(asked), 6)
+    with Counter() as counted:
+        stack.step(0)
+    return counted.n
+
+
+@pytest.mark.parametrize("more", [{}, {"proximal": 0.1}])
+def test_operations_of_a_step_do_not_grow_with_the_number_of_clients(more):
+    few, many = operations_of_a_step(2, **more), operations_of_a_step(40, **more)
+    assert few > 10
+    assert many == pytest.approx(few, rel=0.1)
+    (alone,) = fits(1, sizes=(20,), steps=1, **more)
+    with Counter() as counted:
+        fit_alone(alone)
+    assert many < 3 * counted.n
+
+
+def test_digits_with_an_mlp_are_learnt_as_well():
+    settings = {"clients": 5, "rounds": 3, "local_epochs": 1, "train_size": 60, "workers": 1}
+    alone, stacked = (run(settings | {"compute": each}) for each in ("sequential", "stacked"))
+    assert stacked.mean_test_accuracy == pytest.approx(alone.mean_test_accuracy, abs=0.01)
+    for one, other in zip(
+        alone.per_client_test_accuracy, stacked.per_client_test_accuracy, strict=True
+    ):
+        assert one == pytest.approx(other, abs=0.06)
+
+
+def test_a_failing_client_ends_the_question_and_leaves_no_thread():
+    def run_task(client, message):
+        fit(client, client.site.initial)
+        if client.index == 1:
+            raise CoalitionError("client 1 has had enough")
+        fit(client, client.site.initial)
+        return {"samples": 1}
+
+    fails = Task("fails in the middle", run_task, {"samples": Reveals.SIZE})
+    config = RunConfig(clients=4, batch_size=6, local_epochs=1, compute="stacked")
+    engine = local_engine(toy.site(config, SIZES), config.workers)
+    before = threading.active_count()
+    with pytest.raises(CoalitionError, match="client 1 has had enough"):
+        engine.ask(fails, {c: {} for c in range(4)}, 1)
+    assert threading.active_count() == before
+
+
+def test_workers_are_for_sequential_training():
+    settings = {"clients": 2, "rounds": 1, "train_size": 20, "compute": "stacked", "workers": 2}
+    with pytest.raises(InvalidInputError, match="choose --workers 1, or --compute sequential"):
+        run(settings)
+
+
+def test_an_interrupted_meeting_leaves_no_thread():
+    def interrupted(fits):
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        meeting([lambda train, one=one: train(one) for one in fits(3)], interrupted)
+    assert threading.active_count() == before
