@@ -12,7 +12,7 @@ import typer
 
 from cli.experiments._progress import CellsLine, spoken_time
 from cli.terminal.completion import completion
-from cli.terminal.output import Json, Quiet, Verbose, loudness, stderr, stdout
+from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -99,10 +99,8 @@ def reproduce_command(
         if not json_output:
             _show(done[-1])
     if json_output:
-        from coalitions.files.text import json_text
-
         documents = [each.document() for each in done]
-        stdout().print(json_text(documents[0] if len(documents) == 1 else documents))
+        print_json(documents[0] if len(documents) == 1 else documents)
 
 
 def _typed(name: str, scale: str, seeds: int | None, data_dir: Path | None) -> str:
@@ -154,19 +152,15 @@ def _list(json_output: bool) -> None:
 
     found = {name: EXPERIMENTS[name]() for name in EXPERIMENTS.names()}
     if json_output:
-        from coalitions.files.text import json_text
-
-        stdout().print(
-            json_text(
-                {
-                    name: {
-                        "title": each.title,
-                        "runs": {scale: len(each.runs(scale)) for scale in SCALES},  # type: ignore[arg-type]
-                        "source": None if each.printed is None else each.printed.where,
-                    }
-                    for name, each in found.items()
+        print_json(
+            {
+                name: {
+                    "title": each.title,
+                    "runs": {scale: len(each.runs(scale)) for scale in SCALES},  # type: ignore[arg-type]
+                    "source": None if each.printed is None else each.printed.where,
                 }
-            )
+                for name, each in found.items()
+            }
         )
         return
     width = max(map(len, found), default=0)

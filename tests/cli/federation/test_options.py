@@ -79,7 +79,7 @@ def test_the_settings_of_a_run(tmp_path):
     document = json.loads(result.stdout)
     jsonschema.validate(document, {"$ref": "#/$defs/options", "$defs": SCHEMAS["$defs"]})
     assert document["run"]["participation"]["range"] == "above 0 and at most 1"
-    assert document["run"]["optimizer"]["choices"] == ["sgd", "adam"]
+    assert document["run"]["dp"]["choices"] == ["updates", "records"]
     table = coalitions("options", env={**os.environ, "COLUMNS": "60"}, cwd=tmp_path).stdout
     assert "validation_share" in table
     assert max(map(len, table.splitlines())) <= 60

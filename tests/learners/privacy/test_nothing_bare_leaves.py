@@ -66,10 +66,10 @@ def heard(algorithm, privacy, seed, monkeypatch, options=None):
 class _Dealt:
     """Stands for data that are on the site already."""
 
-    clients = ()
+    clients = names = ()
 
     def __init__(self, site):
-        self.n_classes = site.n_classes
+        self.targets, self.n_classes = site.targets, site.n_classes
 
 
 def take_the_signal_out(monkeypatch):
