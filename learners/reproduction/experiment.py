@@ -13,6 +13,7 @@ from coalitions.registry import Registry
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable, paper_table
+from learners.runs.reading import RunRecord, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,13 +120,16 @@ def mean_accuracy(result: Result, tested: str = "") -> float:
     return 100 * float(result.metrics[f"{prefix}mean_test_accuracy"])
 
 
+def record_of(result: Result) -> RunRecord:
+    """Return what a run left in its folder; an experiment's runs all have one."""
+    assert result.out is not None
+    return read_run(result.out)
+
+
 def domain_accuracies(result: Result, tested: str = "") -> dict[str, float]:
     """Return the mean test accuracy of the honest clients of every domain, in percent."""
-    from learners.runs.reading import read_run
-
-    assert result.out is not None
     prefix = f"{tested}_" if tested else ""
-    clients = read_run(Path(result.out)).clients
+    clients = record_of(result).clients
     assert clients is not None
     found: dict[str, list[float]] = {}
     accuracies = result.metrics[f"{prefix}per_client_test_accuracy"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,9 +21,10 @@ from learners.reproduction.experiment import (
     Scale,
     domain_accuracies,
     mean_accuracy,
+    record_of,
 )
 from learners.reproduction.measured import Measured
-from learners.runs.reading import RunRecord, read_run
+from learners.runs.reading import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -254,7 +254,7 @@ class Fig6(Experiment):
 
         return {
             row.lower(): matrices(
-                {f"{row}: coalition of each client by round": _over_rounds(_record(runs[0]))},
+                {f"{row}: coalition of each client by round": _over_rounds(record_of(runs[0]))},
                 "Coalitions over the rounds",
             )
             for (row, _), runs in results.items()
@@ -265,14 +265,9 @@ class Fig6(Experiment):
         return notes(scale)
 
 
-def _record(run: Result) -> RunRecord:
-    assert run.out is not None
-    return read_run(Path(run.out))
-
-
 def _ending(run: Result) -> tuple[float, bool]:
     """Return how near the last structure is to the true domains, and whether liars are apart."""
-    record = _record(run)
+    record = record_of(run)
     assert record.clients is not None
     _, labels = record.structures[-1]
     structure = CoalitionStructure.from_labels(labels)

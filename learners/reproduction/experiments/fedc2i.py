@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,9 +19,9 @@ from learners.reproduction.experiment import (
     Scale,
     domain_accuracies,
     mean_accuracy,
+    record_of,
 )
 from learners.reproduction.measured import Measured
-from learners.runs.reading import read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -273,5 +272,4 @@ class Fig3(Experiment):
 
 
 def _influences(run: Result) -> NDArray[np.float64]:
-    assert run.out is not None
-    return read_run(Path(run.out)).arrays["relevance"]
+    return record_of(run).arrays["relevance"]

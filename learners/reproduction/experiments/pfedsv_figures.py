@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +21,11 @@ from learners.reproduction.experiment import (
     Method,
     Results,
     Scale,
+    record_of,
 )
 from learners.reproduction.experiments.pfedsv_tables import SMOKE
 from learners.reproduction.measured import Measured
-from learners.runs.reading import RunRecord, read_run
+from learners.runs.reading import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,11 +47,6 @@ def _federation(scale: Scale, data: str, partition: str, **more: Any) -> dict[st
     return {
         **(small if scale == "small" else whole), "dataset": data, "partition": partition, **more,
     }  # fmt: skip
-
-
-def _record(run: Result) -> RunRecord:
-    assert run.out is not None
-    return read_run(Path(run.out))
 
 
 def _truth(record: RunRecord) -> NDArray[np.bool_]:
@@ -122,7 +117,7 @@ class Fig3(Experiment):
         runs = results["local", ""]
         near, far, wrong = [], [], []
         for run in runs:
-            squares, truth = _squared_distances(run), _truth(_record(run))
+            squares, truth = _squared_distances(run), _truth(record_of(run))
             others = ~truth & ~np.eye(len(truth), dtype=bool)
             near.append(float(squares[truth].mean()))
             far.append(float(squares[others].mean()))
@@ -225,7 +220,7 @@ class Fig6(Experiment):
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return how many labels a client has, counted by their entropy."""
         rows = {
-            row: {"labels a client": [_labels_held(_record(run)) for run in runs]}
+            row: {"labels a client": [_labels_held(record_of(run)) for run in runs]}
             for (row, _), runs in results.items()
         }
         return Measured(("labels a client",), rows, "exp of the entropy")
@@ -243,7 +238,7 @@ class Fig6(Experiment):
 
         panels = {}
         for (row, _), runs in results.items():
-            clients = _record(runs[0]).clients
+            clients = record_of(runs[0]).clients
             assert clients is not None
             panels[row] = clients.labels.astype(np.float64)
         return {"figure": matrices(panels, "Images of each label (columns) at each client (rows)")}
@@ -276,7 +271,7 @@ class Fig7(Experiment):
         """Return precision and recall of positive relevance after the last round."""
         rows: dict[str, dict[str, list[float]]] = {}
         for (row, _), runs in results.items():
-            found = [detection(_last(run), _truth(_record(run))) for run in runs]
+            found = [detection(_last(run), _truth(record_of(run))) for run in runs]
             rows[row] = {
                 "precision": [100 * each.precision for each in found],
                 "recall": [100 * each.recall for each in found],
@@ -297,7 +292,7 @@ class Fig7(Experiment):
 
         panels = {row: _last(runs[0]) for (row, _), runs in results.items()}
         first = next(iter(results.values()))[0]
-        panels["truth"] = _truth(_record(first)).astype(np.float64)
+        panels["truth"] = _truth(record_of(first)).astype(np.float64)
         return {"figure": matrices(panels, "Relevance of clients (columns) to clients (rows)")}
 
     def notes(self, scale: Scale) -> Sequence[str]:
@@ -306,7 +301,7 @@ class Fig7(Experiment):
 
 
 def _last(run: Result) -> NDArray[np.float64]:
-    last: NDArray[np.float64] = _record(run).arrays["relevance"][-1]
+    last: NDArray[np.float64] = record_of(run).arrays["relevance"][-1]
     return last
 
 
