@@ -145,6 +145,11 @@ class Case:
         return len(self.apart)
 
     @property
+    def decided(self) -> bool:
+        """Whether every pair is together or apart."""
+        return bool(self.apart[~np.eye(self.n_groups, dtype=np.bool_)].all())
+
+    @property
     def players(self) -> IntVector:
         """Number of players of each group."""
         return _added(self.problem.sizes.players, self.group, self.n_groups)

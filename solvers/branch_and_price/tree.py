@@ -160,6 +160,9 @@ class TreeSearch:
             self._search_nearby(node)
             if self._closes(node.total):
                 continue
+            if node.case.decided:
+                # One structure is left, and prices are too coarse to close it: its bound stays.
+                continue
             basis = self.master.pinned(node.relaxed.basis)
             a, b = self._pair(node, basis)
             prices, together = self._entries[node.entry], len(self._entries)

@@ -219,6 +219,15 @@ def test_a_forced_loss_whose_sum_is_rounded_is_no_contradiction(solver):
     assert failures(single(weights, must_link=((0, 2),), n_groups=1), solver) == []
 
 
+def test_a_case_with_one_structure_that_prices_cannot_close_does_not_run_for_ever():
+    # Weights over 17 decades: prices are coarser than weights, so the last case stays open.
+    subject = sized(232)
+    solution = solve(subject.graph, "branch-and-price", time_limit=30, **subject.demands)
+    assert solution.optimal
+    assert solution.seconds < 20
+    assert failures(subject, "branch-and-price") == []
+
+
 @pytest.mark.parametrize("solver", EXACT)
 def test_a_small_loss_is_told_from_a_smaller_one_beside_large_ones(solver):
     # Two of four players must meet. Only the first two pairs are cheap, and they differ by 1e-10.
