@@ -116,7 +116,8 @@ def plan(
     n_seeds = experiment.seeds[scale] if seeds is None else seeds
     if n_seeds < 1:
         raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")
-    numbers = tuple(range(n_seeds))
+    first = experiment.first_seed
+    numbers = tuple(range(first, first + n_seeds))
     folder = out / name
     runs = experiment.runs(scale)
     cells, keys = [], []

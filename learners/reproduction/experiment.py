@@ -46,12 +46,15 @@ class Experiment(ABC):
     data_dir
         Where data files are, for experiments that read some without a run.
     seeds
-        Seeds by scale, if not the usual ones.
+        Number of seeds by scale, if not the usual one.
+    first_seed
+        Where the seeds begin.
     """
 
     source: ClassVar[str | None] = None
     data_dir: Path | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS
+    first_seed: ClassVar[int] = 0
 
     @property
     def title(self) -> str:

@@ -20,6 +20,7 @@ WANTED = {
     "pfedsv-rounds", "pfedsv-cka", "cffl-table1", "cffl-table2", "cffl-fig5", "cffl-fig6",
     *(f"fedc2i-table{n}" for n in range(1, 5)),
     "fedc2i-fig3", "fedacs-table1", "fedacs-fig1a", "fedacs-fig1b",
+    "fedc2i-influence", "pfedsv-images", "cffl-settings", "fedacs-quantile",
 }  # fmt: skip
 
 VERDICTS = {"holds", "does not hold", "cannot be told"}
