@@ -9,12 +9,13 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test soak bench docs dist check install format clean
 
-# Reinstalled only when a dependency file changed: the stamp is older than one of them.
+# Reinstalled only when a dependency file changed: the stamp is older than one of them. Modules are compiled
+# when they are first imported; most never are.
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[learners,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[learners,dev]'
 	touch $@
 
 demo: $(STAMP)
@@ -33,7 +34,7 @@ check: $(STAMP)
 # Hundreds of processes are started: without bytecode, each would compile our modules once more.
 test: export PYTHONDONTWRITEBYTECODE =
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report=term
 
 # Counts are printed at the end. COALITIONS_SOAK=0.1 makes a tenth of it; -k 0-500 picks a part.
 soak: $(STAMP)

@@ -21,7 +21,20 @@ def deploy_command(
     inputs: Annotated[
         int, typer.Option(help="Numbers in an example: columns of a table, pixels of a picture.")
     ] = 64,
-    classes: Annotated[int, typer.Option(help="Number of labels, which are 0, 1, ….")] = 10,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of labels, which are 0, 1, …; of numbers to learn in a regression.",
+            show_default="10, or 1 in a regression",
+        ),
+    ] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            help="What is learnt: classification, multi-label or regression.",
+            show_default="classification",
+        ),
+    ] = "auto",
     host: Annotated[
         str, typer.Option(help="Name or address under which nodes find the SuperLink.")
     ] = "127.0.0.1",
@@ -44,6 +57,7 @@ def deploy_command(
         rounds=rounds,
         inputs=inputs,
         classes=classes,
+        task=task,
         host=host,
         port=port,
         force=force,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from learners.data.contents import ClientData, FederatedData, Split
@@ -52,7 +53,22 @@ def called_for(load: Callable[..., Any], context: Context) -> tuple[Any, Any]:
     return loaded[0], loaded[1]
 
 
-def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_classes: int) -> FederatedData:
+def targets_of(config: RunConfig, n_outputs: int) -> Targets:
+    """Return what nodes learn: classes, unless the run's `task` says otherwise.
+
+    Parameters
+    ----------
+    config
+        The run.
+    n_outputs
+        Numbers that the network gives for a sample.
+    """
+    if config.task == "next-token":
+        raise InvalidInputError("task is next-token; nodes learn classes, labels or numbers")
+    return Targets("classification" if config.task == "auto" else config.task, n_outputs)
+
+
+def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_outputs: int) -> FederatedData:
     """Return one node's data as that of a federation with a single client.
 
     A part of the training data is set aside for validation, the same one at every call.
@@ -62,28 +78,23 @@ def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_classes: int) -> 
     loaded
         (train, test).
     config
-        The run: its seed and its share for validation.
-    n_classes
-        How many classes the network tells apart.
+        The run: its task, its seed and its share for validation.
+    n_outputs
+        Numbers that the network gives for a sample.
     """
-    train, test = _split(loaded[0], "training"), _split(loaded[1], "test")
+    targets = targets_of(config, n_outputs)
+    train, test = _split(loaded[0], "training", targets), _split(loaded[1], "test", targets)
     order = generator(config.seed, "node", "validation").permutation(len(train))
     held_out = int(config.validation_share * len(train))
     chosen = [torch.from_numpy(np.sort(part)) for part in (order[held_out:], order[:held_out])]
     inputs = train.named[ONLY]
     parts = [Split(inputs[at], train.targets[at]) for at in chosen]
     client = ClientData(parts[0], parts[1], test)
-    largest = int(max(train.targets.max(), test.targets.max()))
-    if largest >= n_classes:
-        raise InvalidInputError(
-            f"the data has the label {largest}, and the network tells {n_classes} classes apart,"
-            f" 0 … {n_classes - 1}"
-        )
     shape = {ONLY: Input(tuple(inputs.shape[1:]))}
-    return FederatedData("own", (client,), shape, Targets("classification", n_classes))
+    return FederatedData("own", (client,), shape, targets)
 
 
-def _split(given: Any, what: str) -> Split:  # noqa: ANN401 (whatever a project has)
+def _split(given: Any, what: str, targets: Targets) -> Split:  # noqa: ANN401 (whatever there is)
     pair = given if isinstance(given, tuple) and len(given) == 2 else _collected(given, what)
     inputs, labels = (torch.as_tensor(np.asarray(each)) for each in pair)
     if len(inputs) != len(labels) or not len(labels):
@@ -91,12 +102,42 @@ def _split(given: Any, what: str) -> Split:  # noqa: ANN401 (whatever a project 
             f"the {what} data has {len(inputs)} inputs and {len(labels)} labels; there must be as"
             " many of both, and at least one"
         )
-    if labels.dim() != 1 or labels.is_floating_point() or int(labels.min()) < 0:
-        raise InvalidInputError(f"the labels of the {what} data must be whole numbers from 0 on")
     inputs = inputs.to(torch.float32)
     if not bool(torch.isfinite(inputs).all()):
         raise InvalidInputError(f"the {what} data has numbers that are not finite")
-    return Split(inputs, labels.to(torch.int64))
+    if targets.kind == "classification":
+        return Split(inputs, _classes(labels, what, targets.n_outputs))
+    return Split(inputs, _numbers(labels, what, targets))
+
+
+def _classes(labels: Tensor, what: str, n_classes: int) -> Tensor:
+    """Return labels as classes, or say that they are none; a table has them as 3.0, too."""
+    whole = labels.to(torch.int64)
+    if labels.dim() != 1 or int(whole.min()) < 0 or not torch.equal(whole, labels):
+        raise InvalidInputError(f"the labels of the {what} data must be whole numbers from 0 on")
+    largest = int(whole.max())
+    if largest >= n_classes:
+        raise InvalidInputError(
+            f"the data has the label {largest}, and the network tells {n_classes} classes apart,"
+            f" 0 … {n_classes - 1}"
+        )
+    return whole
+
+
+def _numbers(truth: Tensor, what: str, targets: Targets) -> Tensor:
+    """Return targets that are numbers, as many for each sample as the network gives."""
+    truth = truth.to(torch.float32)
+    width = truth[0].numel()
+    if truth.dim() > 2 or width != targets.n_outputs:
+        raise InvalidInputError(
+            f"the {what} data has {width} numbers to learn for each sample, and the network gives"
+            f" {targets.n_outputs}"
+        )
+    if not bool(torch.isfinite(truth).all()):
+        raise InvalidInputError(f"the {what} data has targets that are not finite")
+    if targets.kind == "multi-label" and not bool(((truth == 0) | (truth == 1)).all()):
+        raise InvalidInputError(f"the labels of the {what} data must be zeros and ones")
+    return truth
 
 
 def _collected(given: Any, what: str) -> tuple[Any, Any]:  # noqa: ANN401
@@ -120,7 +161,5 @@ def _collected(given: Any, what: str) -> tuple[Any, Any]:  # noqa: ANN401
         examples = [(each[others[0]], each[label]) for each in examples]
     if not examples:
         return np.zeros((0, 1), np.float32), np.zeros(0, np.int64)
-    return (
-        np.stack([np.asarray(x) for x, _ in examples]),
-        np.array([int(y) for _, y in examples], np.int64),
-    )
+    inputs, truth = zip(*examples, strict=True)
+    return np.stack([np.asarray(x) for x in inputs]), np.stack([np.asarray(y) for y in truth])

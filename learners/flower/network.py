@@ -7,8 +7,8 @@ from learners.rows.parameters import Layout
 
 
 def n_outputs(layout: Layout) -> int:
-    """Return how many classes a network tells apart: the length of its last linear layer."""
+    """Return how many numbers a network gives: the length of its last linear layer."""
     head = layout.classifiers.get("head")
     if head is None:
-        raise InvalidInputError("the network has no linear layer, which would tell its classes")
+        raise InvalidInputError("the network has no linear layer, which would tell its outputs")
     return layout.shapes[next(iter(head))][0]

@@ -13,6 +13,9 @@ from coalitions.files.storage import disk_trouble_named
 from coalitions.files.writing import write_whole
 from learners.algorithm import ALGORITHMS
 
+TASKS = ("auto", "classification", "multi-label", "regression")
+"""What nodes can learn."""
+
 _SUFFIX = ".template"
 _MARK = "app/network.py"
 """A file by which a folder of ours is known."""
@@ -25,7 +28,8 @@ def write_project(
     clients: int = 3,
     rounds: int = 20,
     inputs: int = 64,
-    classes: int = 10,
+    classes: int | None = None,
+    task: str = "auto",
     host: str = "127.0.0.1",
     port: int = 8000,
     force: bool = False,
@@ -39,7 +43,10 @@ def write_project(
     algorithm, clients, rounds
         What runs, with how many nodes, for how many rounds.
     inputs, classes
-        Numbers in an example, and number of labels.
+        Numbers in an example, and number of labels, ten if not given; with the task ``regression``
+        how many numbers are learnt, one if not given.
+    task
+        ``classification``, ``multi-label`` or ``regression``; ``auto`` is the first.
     host, port
         Where nodes find the SuperLink.
     force
@@ -49,8 +56,13 @@ def write_project(
     for name, value in (("clients", clients), ("rounds", rounds), ("inputs", inputs)):
         if value < 1:
             raise InvalidInputError(f"{name} is {value}; it must be at least 1")
-    if classes < 2:
-        raise InvalidInputError(f"classes is {classes}; there must be at least 2")
+    if task not in TASKS:
+        raise InvalidInputError(f"task is {task!r}; it can be: {', '.join(TASKS)}")
+    least = 2 if task in ("auto", "classification") else 1
+    if classes is None:
+        classes = 1 if task == "regression" else 10
+    if classes < least:
+        raise InvalidInputError(f"classes is {classes}; there must be at least {least}")
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", host):
         raise InvalidInputError(f"host {host!r} is neither the name nor the address of a machine")
     if not 1 <= port <= 65535:
@@ -62,6 +74,7 @@ def write_project(
         "ROUNDS": rounds,
         "INPUTS": inputs,
         "CLASSES": classes,
+        "TASK": task,
         "HOST": host,
         "PORT": port,
     }

@@ -17,8 +17,8 @@ from coalitions.extras import needed
 from learners.algorithm import algorithm_of
 from learners.client.client import Site
 from learners.data.contents import ClientData, FederatedData, Split
-from learners.data.kinds import Targets
 from learners.flower.carrier import GridCarrier
+from learners.flower.data import targets_of
 from learners.flower.engine import GridEngine, Identity, Patience
 from learners.flower.network import n_outputs
 from learners.measures.goal import goal_of
@@ -158,7 +158,7 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
     module = network()
     layout = Layout.of(module)
     algorithm.check(config, layout)
-    targets = Targets("classification", n_outputs(layout))
+    targets = targets_of(config, n_outputs(layout))
     goal = goal_of(targets, config.loss, config.metric)
     workspace = Workspace(module, layout, torch.device("cpu"), goal)
     nobody = [1] * config.clients  # sizes decide only what was refused above
@@ -167,6 +167,7 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
     names = tuple(f"client {i}" for i in range(config.clients))
     clients = tuple(ClientData(nothing, nothing, nothing, name=name) for name in names)
     data = FederatedData(OWN_DATA, clients, {}, targets)
+    algorithm.check_data(data)
     site = Site(config, algorithm, workspace, data, privacy)
     about = {"model": config.model, "n_classes": targets.n_outputs}
     return Prepared(config, algorithm, site, layout, network, about, names, "")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +66,44 @@ def test_what_cannot_be_is_one_sentence(tmp_path, monkeypatch, arguments, said):
     assert printed.returncode == 2
     assert said in printed.stderr
     assert not list(tmp_path.iterdir())
+
+
+def contents(folder):
+    """Return the tables of all experiments in a folder, by path."""
+    names = ("table.csv", "table.md", "claims.json", "experiment.json", "README.md")
+    paths = [path for name in names for path in folder.rglob(name) if "runs" not in path.parts]
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+def finished(folder):
+    """Return when each finished run was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("runs/*/*/result.json")}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed")
+def test_all_experiments_killed_again_and_again_end_with_the_same_tables(tmp_path):
+    command = [Path(sys.executable).with_name("coalitions"), "reproduce", "--all", "-q"]
+    command += ["--scale", "smoke", "--jobs", "2", "--out"]
+    started = time.monotonic()
+    subprocess.run([*command, tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
+    seconds = time.monotonic() - started
+    rng, folder, kills, known = random.Random(0), tmp_path / "killed", 0, {}
+    while True:
+        process = subprocess.Popen([*command, folder], stdout=subprocess.DEVNULL)
+        try:
+            code = process.wait(rng.uniform(0.05, 0.3) * seconds if kills < 8 else None)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        else:
+            assert code == 0
+            break
+        now = finished(folder)
+        assert known.items() <= now.items()  # nothing that was there is written again
+        known = now
+    assert kills >= 4
+    assert known.items() <= finished(folder).items()
+    assert contents(folder) == contents(tmp_path / "whole")

@@ -13,10 +13,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from coalitions.errors import InvalidInputError
-from learners.flower import server_app
+from learners.flower import client_app, server_app
 from learners.flower.data import as_federated, called_for
 from learners.flower.server import _patience, _settings, prepare_for_nodes
 from learners.settings.config import RunConfig
+from tests.learners.flower.nodes import QUICK, Nodes
 
 X = np.arange(40, dtype=np.float64).reshape(10, 4)
 Y = np.arange(10) % 3
@@ -73,6 +74,46 @@ def test_all_forms_of_the_same_data_are_the_same_data(given):
 def test_data_that_cannot_be_is_refused_in_a_sentence(given, words):
     with pytest.raises(InvalidInputError, match=words):
         as_federated((given, (X, Y)), CONFIG, 3)
+
+
+def test_numbers_are_learnt_at_nodes_as_classes_are(tmp_path):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(60, 4)).astype(np.float32)
+    truth = inputs @ np.array([1.0, -2.0, 0.5, 0.0])
+
+    def load(partition_id):
+        here = slice(20 * partition_id, 20 * partition_id + 20)
+        return (inputs[here], truth[here]), (inputs, truth)
+
+    def line():
+        return nn.Linear(4, 1)
+
+    results = []
+    settings = {"rounds": 4, "local_epochs": 5, "lr": 0.05, "task": "regression"}
+    server = server_app("fedavg", line, on_result=results.append, patience=QUICK, **settings)
+    grid = Nodes(client_app(load, line, folder=tmp_path), 3)
+    server(grid, Context(7, 1, {}, RecordDict(), {"clients": 3}))
+    assert results[0].metrics["metrics"]["rmse"]["mean"] < 0.3
+    assert results[0].mean_test_accuracy is None
+
+
+@pytest.mark.parametrize(
+    ("task", "truth", "words"),
+    [
+        ("regression", np.zeros((10, 2)), "2 numbers to learn for each sample"),
+        ("regression", np.full(10, np.inf), "targets that are not finite"),
+        ("multi-label", np.full((10, 1), 0.5), "zeros and ones"),
+        ("next-token", Y, "nodes learn classes, labels or numbers"),
+    ],
+)
+def test_targets_that_do_not_fit_a_task_are_refused(task, truth, words):
+    with pytest.raises(InvalidInputError, match=words):
+        as_federated(((X, truth), (X, truth)), RunConfig(task=task), 1)
+
+
+def test_a_method_for_classes_is_refused_where_numbers_are_learnt():
+    with pytest.raises(InvalidInputError, match="fedproto is for classification"):
+        prepare_for_nodes(RunConfig(algorithm="fedproto", task="regression"), net)
 
 
 def test_a_project_s_function_is_called_with_what_it_asks_for():

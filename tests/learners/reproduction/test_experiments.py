@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from learners.reproduction.carry_out import carry_out, plan
 from learners.reproduction.experiment import EXPERIMENTS
 from learners.reproduction.printed import paper_table
+from learners.reproduction.summary import outcomes, summary_page
 from learners.runs.run import completed
 from learners.settings.config import RunConfig
 
@@ -110,3 +112,15 @@ def test_finished_runs_are_read_and_other_settings_refused(tmp_path):
     toml = next((tmp_path / "pfedsv-fig2" / "configurations").glob("*.toml"))
     assert completed(RunConfig.read(toml)).rounds == 2
     assert re.search(r"\d seeds", (tmp_path / "pfedsv-fig2" / "table.md").read_text())
+
+
+KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
+
+
+def test_the_page_of_what_the_papers_claim_is_that_of_the_experiments_beside_it():
+    found = outcomes(KEPT)
+    assert (KEPT / "README.md").read_text() == summary_page(found)
+    for each in found:
+        assert each["scale"] == "small"
+        assert each["command"].startswith(f"coalitions reproduce {each['name']} --scale small")
+        assert each["claims"] == json.loads((KEPT / each["name"] / "claims.json").read_text())
