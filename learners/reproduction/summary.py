@@ -21,11 +21,14 @@ def outcomes(folder: Path) -> list[dict[str, Any]]:
 def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
     """Return the page: how many claims hold, then each with its figures."""
     verdicts = Counter(claim["verdict"] for each in found for claim in each["claims"])
-    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in sorted(verdicts))
+    counted = (
+        f"{verdicts['holds']} hold, {verdicts['does not hold']} do not,"
+        f" {verdicts['cannot be told']} cannot be told"
+    )
     lines = [
         "# What the papers claim, and what comes out here",
         "",
-        f"{len(found)} tables and figures, {sum(verdicts.values())} claims: {counted}.",
+        f"{len(found)} experiments, {sum(verdicts.values())} claims: {counted}.",
         "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
         " and does not if it lies below.",
         "With one seed there is no interval, and nothing can be told.",
