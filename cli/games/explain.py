@@ -13,6 +13,7 @@ from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
 from cli.terminal.output import (
     Format,
+    GraphFile,
     Json,
     Missing,
     Symmetrise,
@@ -32,13 +33,7 @@ LISTED = 10
 
 
 def explain_command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
-            " --format."
-        ),
-    ],
+    file: GraphFile,
     solution: Annotated[
         Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
     ],

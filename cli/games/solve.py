@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import by_name, pairs_of, structures_in_words
+from cli.games._demand_flags import DemandFlags, takes_demands
+from cli.games._demands import by_name, structures_in_words
 from cli.games._game_file import read_graph
 from cli.games._solution_file import read_structure
-from cli.games._team_flags import (
-    AtLeastOneOf,
-    MaxSize,
-    MaxWeight,
-    MinSize,
-    NGroups,
-    Weights,
-    team_demands,
-)
 from cli.terminal.completion import completion
 from cli.terminal.output import (
     Format,
+    GraphFile,
     Json,
     Missing,
     Plugin,
@@ -45,14 +38,9 @@ if TYPE_CHECKING:
     from solvers.solver import Progress
 
 
+@takes_demands
 def solve_command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
-            " --format."
-        ),
-    ],
+    file: GraphFile,
     solver: Annotated[
         str,
         typer.Option(
@@ -71,22 +59,7 @@ def solve_command(
     warm_start: Annotated[
         Path | None, typer.Option(help="JSON of an earlier solution to start from.")
     ] = None,
-    must_link: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B", help="Players that must be together, two or more; may be repeated."
-        ),
-    ] = None,
-    cannot_link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Players that must be apart; may be repeated."),
-    ] = None,
-    n_groups: NGroups = None,
-    min_size: MinSize = None,
-    max_size: MaxSize = None,
-    weights: Weights = None,
-    max_weight: MaxWeight = None,
-    at_least_one_of: AtLeastOneOf = None,
+    demands: DemandFlags = DemandFlags(),
     n_best: Annotated[
         int | None,
         typer.Option(metavar="N", help="List the N best structures in order, proven complete."),
@@ -135,15 +108,7 @@ def solve_command(
     graph = read_graph(
         file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
     )
-    sizes = team_demands(
-        graph.labels,
-        n_groups=n_groups,
-        min_size=min_size,
-        max_size=max_size,
-        weights=weights,
-        max_weight=max_weight,
-        at_least_one_of=at_least_one_of,
-    )
+    sizes = demands.sizes(graph.labels)
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
         solution = solve(
@@ -154,8 +119,7 @@ def solve_command(
             warm_start=None if warm_start is None else read_structure(warm_start, graph),
             seed=seed,
             threads=threads,
-            must_link=pairs_of(must_link, graph.labels, "--must-link"),
-            cannot_link=pairs_of(cannot_link, graph.labels, "--cannot-link"),
+            **demands.links(graph.labels),
             n_best=n_best,
             all_optimal=all_optimal,
             canonical=canonical,

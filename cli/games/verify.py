@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import Pairs, by_name, pairs_of, structures_in_words
+from cli.games._demand_flags import DemandFlags, takes_demands
+from cli.games._demands import Pairs, by_name, structures_in_words
 from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
-from cli.games._team_flags import (
-    AtLeastOneOf,
-    MaxSize,
-    MaxWeight,
-    MinSize,
-    NGroups,
-    Weights,
-    team_demands,
-)
 from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
-from cli.terminal.text import figure, visible
+from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError, spoken
 
 if TYPE_CHECKING:
@@ -29,6 +21,7 @@ if TYPE_CHECKING:
     from solvers.proofs.verification import Verification
 
 
+@takes_demands
 def verify_command(
     graph_file: Annotated[str, typer.Argument(metavar="GRAPH", help="The synergy graph.")],
     solution_file: Annotated[
@@ -37,20 +30,7 @@ def verify_command(
     certificate: Annotated[
         Path | None, typer.Option(help="Proof that solve --certificate wrote.")
     ] = None,
-    must_link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Players that had to be together; may be repeated."),
-    ] = None,
-    cannot_link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Players that had to be apart; may be repeated."),
-    ] = None,
-    n_groups: NGroups = None,
-    min_size: MinSize = None,
-    max_size: MaxSize = None,
-    weights: Weights = None,
-    max_weight: MaxWeight = None,
-    at_least_one_of: AtLeastOneOf = None,
+    demands: DemandFlags = DemandFlags(),
     symmetrise: Symmetrise = None,
     missing: Missing = None,
     file_format: Format = None,
@@ -68,25 +48,13 @@ def verify_command(
     graph = read_graph(graph_file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     document = read_document(solution_file)
     structure = structure_of(document, graph, solution_file)
-    flags: dict[str, Pairs] = {
-        "must_link": pairs_of(must_link, graph.labels, "--must-link"),
-        "cannot_link": pairs_of(cannot_link, graph.labels, "--cannot-link"),
-    }
-    demands: dict[str, Any] = {}
-    demands |= _demands(links_of(document, graph, solution_file), flags, graph, solution_file)
-    team_flags = team_demands(
-        graph.labels,
-        n_groups=n_groups,
-        min_size=min_size,
-        max_size=max_size,
-        weights=weights,
-        max_weight=max_weight,
-        at_least_one_of=at_least_one_of,
-    )
-    recorded = sizes_of(document, graph, solution_file)
-    sizes = _sizes(recorded, team_flags, graph, solution_file)
+    recorded = links_of(document, graph, solution_file)
+    links: dict[str, Any] = {}
+    links |= _links(recorded, demands.links(graph.labels), graph, solution_file)
+    recorded_sizes = sizes_of(document, graph, solution_file)
+    sizes = _sizes(recorded_sizes, demands.sizes(graph.labels), graph, solution_file)
     proof = None if certificate is None else Certificate.read(certificate)
-    checked = verify(graph, structure, proof, **demands, **sizes)
+    checked = verify(graph, structure, proof, **links, **sizes)
     _compare(document, "value", checked.value, checked.positive_weight, solution_file)
     if checked.bound is not None:
         _compare(document, "bound", checked.bound, checked.positive_weight, solution_file)
@@ -95,8 +63,8 @@ def verify_command(
         print_json(
             {
                 "partition": True,
-                "value": checked.value,
-                "bound": checked.bound,
+                "value": decimal(checked.value),
+                "bound": None if checked.bound is None else decimal(checked.bound),
                 "bound_checked": checked.bound is not None,
                 "optimal": checked.optimal,
                 "must_link": by_name(checked.must_link, graph.labels),
@@ -118,7 +86,7 @@ def verify_command(
     )
 
 
-def _demands(
+def _links(
     recorded: dict[str, Pairs], flags: dict[str, Pairs], graph: SynergyGraph, path: Path
 ) -> dict[str, Pairs]:
     """Return the demands of the file, or of the flags if it has none; they must not differ."""

@@ -6,19 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.games._demands import pairs_of
+from cli.games._demand_flags import DemandFlags, takes_demands
+from cli.games._demands import names_in
 from cli.games._game_file import read_graph
-from cli.games._team_flags import (
-    AtLeastOneOf,
-    MaxSize,
-    MaxWeight,
-    MinSize,
-    NGroups,
-    Weights,
-    team_demands,
-)
 from cli.terminal.output import (
     Format,
+    GraphFile,
     Json,
     Missing,
     Plugin,
@@ -31,36 +24,18 @@ from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError
 
 
+@takes_demands
 def what_if_command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with"
-            " --format."
-        ),
-    ],
+    file: GraphFile,
     together: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="The wish: players in one coalition; may be repeated."),
+        typer.Option(metavar="A,B,…", help="The wish: players in one coalition; may be repeated."),
     ] = None,
     apart: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="The wish: players all apart; may be repeated."),
+        typer.Option(metavar="A,B,…", help="The wish: players all apart; may be repeated."),
     ] = None,
-    must_link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Players that are together in any case."),
-    ] = None,
-    cannot_link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Players that are apart in any case."),
-    ] = None,
-    n_groups: NGroups = None,
-    min_size: MinSize = None,
-    max_size: MaxSize = None,
-    weights: Weights = None,
-    max_weight: MaxWeight = None,
-    at_least_one_of: AtLeastOneOf = None,
+    demands: DemandFlags = DemandFlags(),
     solver: Annotated[str, typer.Option(help="Method, as for `coalitions solve`.")] = "auto",
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of wall time for both searches.")
@@ -81,23 +56,14 @@ def what_if_command(
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
     graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
     labels = graph.labels
-    sizes = team_demands(
-        labels,
-        n_groups=n_groups,
-        min_size=min_size,
-        max_size=max_size,
-        weights=weights,
-        max_weight=max_weight,
-        at_least_one_of=at_least_one_of,
-    )
+    sizes = demands.sizes(labels)
     wish = what_if(
         graph,
         solver,
         together=_groups(together, labels, "--together"),
         apart=_groups(apart, labels, "--apart"),
         time_limit=time_limit,
-        must_link=pairs_of(must_link, labels, "--must-link"),
-        cannot_link=pairs_of(cannot_link, labels, "--cannot-link"),
+        **demands.links(labels),
         **sizes,
     )
     document: dict[str, Any] = {
@@ -125,10 +91,7 @@ def what_if_command(
 
 def _groups(groups: list[str] | None, labels: tuple[str, ...], option: str) -> list[list[int]]:
     """Return the players of each comma-separated group of names."""
-    return [
-        players_by_name([name.strip() for name in group.split(",")], labels, option)
-        for group in groups or ()
-    ]
+    return [players_by_name(names_in(group, labels), labels, option) for group in groups or ()]
 
 
 def _named(structure: Any, labels: tuple[str, ...]) -> list[list[str]]:  # noqa: ANN401 (lazy import)

@@ -24,6 +24,12 @@ Quiet = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say what happens, line by line, on stderr.")
 ]
+GraphFile = Annotated[
+    str,
+    typer.Argument(
+        help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with --format."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the file, for standard input (`-`).")

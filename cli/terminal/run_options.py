@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.terminal.completion import UNLISTED, complete_option, completion, registered
+from cli.terminal.shared_flags import with_flags
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.config import RunConfig, read_toml
 from learners.settings.options import Option, options_of
@@ -38,27 +38,11 @@ def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..
         Settings that the command decides itself.
     """
     rows = [row for row in options_of(RunConfig) if row.name not in ("plugins", *without)]
-    flags = [_flag(row) for row in rows]
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command, eval_str=True).parameters.values())
-        place = [each.name for each in own].index("given")
-        parameters = [
-            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for each in (*own[:place], *flags, *own[place + 1 :])
-        ]
+    def given(typed: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in typed.items() if value is not None}
 
-        @functools.wraps(command)
-        def with_flags(**arguments: Any) -> None:  # noqa: ANN401 (what was typed)
-            values = {row.name: arguments.pop(row.name) for row in rows}
-            given = {name: value for name, value in values.items() if value is not None}
-            command(given=given, **arguments)
-
-        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
-        return with_flags
-
-    return decorate
+    return with_flags("given", [_flag(row) for row in rows], given)
 
 
 def _flag(row: Option) -> inspect.Parameter:

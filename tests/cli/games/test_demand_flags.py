@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from cli.games._team_flags import team_demands
+from cli.games._demand_flags import DemandFlags
 from cli.games.verify import verify_command
 from coalitions import InvalidInputError
 from tests.cli.typed import typed as coalitions
 
 NAMES = ("ann", "bob", "cleo", "dan")
-NOTHING = {
-    "n_groups": None,
-    "min_size": None,
-    "max_size": None,
-    "weights": None,
-    "max_weight": None,
-    "at_least_one_of": None,
-}
 PAIRS = "ann,bob,3\nann,cleo,-1\nbob,cleo,2\nann,dan,1\nbob,dan,-2\ncleo,dan,4\n"
 
 
@@ -28,13 +21,13 @@ PAIRS = "ann,bob,3\nann,cleo,-1\nbob,cleo,2\nann,dan,1\nbob,dan,-2\ncleo,dan,4\n
     [("15", 15), ("3-6", [3, 6]), ("3:6", [3, 6]), (" 3 - 6 ", [3, 6]), ("3–6", [3, 6])],
 )
 def test_a_count_is_a_number_or_a_range(text, count):
-    assert team_demands(NAMES, **NOTHING | {"n_groups": text}) == {"n_groups": count}
+    assert DemandFlags(n_groups=text).sizes(NAMES) == {"n_groups": count}
 
 
 @pytest.mark.parametrize("text", ["x", "3-", "-3", "3-6-9", "1.5", "", "9" * 40])
 def test_what_is_no_count_is_refused(text):
     with pytest.raises(InvalidInputError, match="takes a number or a range"):
-        team_demands(NAMES, **NOTHING | {"n_groups": text})
+        DemandFlags(n_groups=text).sizes(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +42,7 @@ def test_what_is_no_count_is_refused(text):
 def test_a_file_of_weights_is_read(text, tmp_path):
     path = tmp_path / "loads.csv"
     path.write_text(text, encoding="utf-8")
-    asked = team_demands(NAMES, **NOTHING | {"weights": [str(path)], "max_weight": 3.0})
+    asked = DemandFlags(weights=[str(path)], max_weight=3.0).sizes(NAMES)
     assert asked["weights"] == {"ann": 1.0, "bob": 2.0, "cleo": 1.5, "dan": 0.0}
 
 
@@ -68,14 +61,14 @@ def test_a_damaged_file_of_weights_gets_a_sentence(text, words, tmp_path):
     path = tmp_path / "loads.csv"
     path.write_text(text)
     with pytest.raises(InvalidInputError, match=words):
-        team_demands(NAMES, **NOTHING | {"weights": [str(path)], "max_weight": 3.0})
+        DemandFlags(weights=[str(path)], max_weight=3.0).sizes(NAMES)
 
 
 def test_weights_may_be_given_by_name():
-    flags = NOTHING | {"weights": ["ann=1", "bob=2", "cleo=1", "dan=1"], "max_weight": 3.0}
-    assert team_demands(NAMES, **flags)["weights"]["bob"] == 2.0
+    flags = DemandFlags(weights=["ann=1", "bob=2", "cleo=1", "dan=1"], max_weight=3.0)
+    assert flags.sizes(NAMES)["weights"]["bob"] == 2.0
     with pytest.raises(InvalidInputError, match="nowhere cannot be read"):
-        team_demands(NAMES, **NOTHING | {"weights": ["nowhere"], "max_weight": 3.0})
+        DemandFlags(weights=["nowhere"], max_weight=3.0).sizes(NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +83,15 @@ def solved(tmp_path_factory):
         "--output", folder / "s.json", "--certificate", folder / "c.json",
     )  # fmt: skip
     return folder, result, demands
+
+
+def check(folder, solution, **flags):
+    verify_command(
+        graph_file=str(folder / "g.csv"),
+        solution_file=folder / solution,
+        certificate=folder / "c.json",
+        **flags,
+    )
 
 
 AMONG = "structures of 2 to 3 coalitions with a weight of at most 3 each, one of ann, dan in each"
@@ -116,7 +118,7 @@ def test_demands_are_said_recorded_and_verified(solved):
 def test_other_demands_than_those_of_the_file_are_refused(solved):
     folder, _, _ = solved
     with pytest.raises(InvalidInputError, match="do not demand the same"):
-        verify_command(str(folder / "g.csv"), folder / "s.json", folder / "c.json", n_groups="2")
+        check(folder, "s.json", n_groups="2")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_proof_for_other_demands_than_the_file_records_is_refused(solved, key,
     document = json.loads((folder / "s.json").read_text())
     (folder / "odd.json").write_text(json.dumps({**document, key: entry}))
     with pytest.raises(InvalidInputError, match=words):
-        verify_command(str(folder / "g.csv"), folder / "odd.json", folder / "c.json")
+        check(folder, "odd.json")
 
 
 def test_what_nobody_can_meet_ends_with_a_sentence(tmp_path):
@@ -142,3 +144,22 @@ def test_what_nobody_can_meet_ends_with_a_sentence(tmp_path):
     assert result.returncode == 1
     assert "but only 1 can have one of ann" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["solve", "verify", "what-if"])
+def test_every_command_with_demands_has_the_same_flags(command):
+    shown = coalitions(command, "--help", env={**os.environ, "COLUMNS": "200"}).stdout
+    assert shown.count("A,B,…") >= 3  # not A,B: three names are welcome
+    for sentence in (
+        "Players that must be together, two or more; may be repeated.",
+        "Players that must all be apart, two or more; may be repeated.",
+        "Most players in a coalition.",
+    ):
+        assert sentence in shown
+
+
+def test_a_name_with_a_comma_stands_in_quotes_wherever_names_are_typed():
+    names = ["Smith, Ann", "Bob"]
+    flags = DemandFlags(must_link=['"Smith, Ann",Bob'], at_least_one_of=['"Smith, Ann",Bob'])
+    assert flags.links(names)["must_link"] == [(0, 1)]
+    assert flags.sizes(names) == {"at_least_one_of": [names]}
