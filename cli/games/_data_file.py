@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cli.games._game_file import tell
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.extras import needed
 
 if TYPE_CHECKING:
+    from coalitions.files.records import Column
     from coalitions.problems.named import NamedGame
 
 MODELS = {
@@ -50,10 +51,14 @@ def read_data_game(asked: DataQuestion) -> tuple[NamedGame, dict[str, Any]]:
         )
     import numpy as np
 
+    from coalitions.files.records import read_records
     from coalitions.problems.columns import column_game
     from coalitions.problems.data import data_game
 
-    table = _read(asked.file)
+    if asked.file.lower().endswith((".xlsx", ".xls", ".ods")):
+        raise InvalidInputError(f"{asked.file}: a table of data is text; save the sheet as .csv")
+    records = read_records(asked.file)
+    table = dict(records.columns)
     source = None if asked.units in ("points", "features") else asked.units
     for column in (asked.target, source):
         if column is not None and column not in table:
@@ -62,15 +67,17 @@ def read_data_game(asked: DataQuestion) -> tuple[NamedGame, dict[str, Any]]:
                 f" {', '.join(table)}"
             )
     y, classes = _targets(table.pop(asked.target), asked)
-    owner = None if source is None else np.array(table.pop(source))
+    owner = None if source is None else _names(table.pop(source))
     if not table:
         raise InvalidInputError(f"{asked.file}: has no column left to predict from")
-    X, groups = _inputs(table, asked.file)
+    X, groups = _inputs(table, records.lines.tolist(), asked.file)
     order = np.random.default_rng(asked.seed).permutation(len(y))
     cut = max(1, round(len(y) * TEST_SHARE))
     test, train = np.sort(order[:cut]), np.sort(order[cut:])
     if len(train) < 2:
         raise InvalidInputError(f"{asked.file}: has {len(y)} rows, which is too few to learn from")
+    if records.notes:
+        tell(f"{asked.file}: read with {' and '.join(records.notes)}")
     split = X[train], y[train], X[test], y[test]
     metric = "accuracy" if classes else "r2"
     understood = {"metric": metric, "train": len(train), "test": len(test)}
@@ -83,7 +90,7 @@ def read_data_game(asked: DataQuestion) -> tuple[NamedGame, dict[str, Any]]:
     if asked.units == "features":
         return column_game(scaled, *split, groups, metric=metric), understood
     if owner is None:
-        lines = [str(row + 2) for row in train]  # the header is line 1
+        lines = [str(records.lines[row]) for row in train]
         return data_game(
             scaled, *split, metric=metric, names=lines, least_points=least, seed=asked.seed
         ), understood
@@ -93,77 +100,54 @@ def read_data_game(asked: DataQuestion) -> tuple[NamedGame, dict[str, Any]]:
     return game, understood
 
 
-def _read(file: str) -> dict[str, list[str]]:
-    """Return the columns of a table with a header."""
-    from coalitions.files.opening import opened
-    from coalitions.files.text import decoded
-
-    with opened(file) as (where, stream):
-        text = decoded(stream.read(), where)
-    try:
-        dialect: Any = csv.Sniffer().sniff(text[:10_000], delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    rows = [row for row in csv.reader(io.StringIO(text), dialect) if row]
-    if len(rows) < 2:
-        raise InvalidInputError(f"{file}: expected a header and rows below it")
-    header = [name.strip() for name in rows[0]]
-    if len(set(header)) != len(header):
-        raise InvalidInputError(f"{file}: two columns have the same name")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(header):
-            raise InvalidInputError(
-                f"{file}: row {number} has {len(row)} cells, the header {len(header)}"
-            )
-    cells = zip(*rows[1:], strict=True)
-    return {
-        name: [cell.strip() for cell in column] for name, column in zip(header, cells, strict=True)
-    }
-
-
-def _numbers(column: list[str]) -> Any:  # noqa: ANN401 (an array, or None)
-    import numpy as np
-
-    try:
-        found = np.array([float(cell) for cell in column])
-    except ValueError:
-        return None
-    return found if np.isfinite(found).all() else None
-
-
-def _targets(column: list[str], asked: DataQuestion) -> tuple[Any, bool]:
+def _targets(column: Column, asked: DataQuestion) -> tuple[Any, bool]:
     """Return the targets, and whether they are classes."""
     import numpy as np
 
-    found = _numbers(column)
-    if found is None:
+    if column.dtype == object:
         if "" in column:
             raise InvalidInputError(f"{asked.file}: the target {asked.target} has blank cells")
-        return np.array(column), True
-    whole = (found == np.round(found)).all()
-    classes = bool(whole and len(np.unique(found)) <= MOST_CLASSES)
-    if len(np.unique(found)) < 2:
+        if len(set(column)) < 2:
+            raise InvalidInputError(
+                f"{asked.file}: the target {asked.target} is the same everywhere"
+            )
+        return column.astype(str), True
+    if np.isnan(column).any():
+        raise InvalidInputError(f"{asked.file}: the target {asked.target} has blank cells")
+    whole = (column == np.round(column)).all()
+    classes = bool(whole and len(np.unique(column)) <= MOST_CLASSES)
+    if len(np.unique(column)) < 2:
         raise InvalidInputError(f"{asked.file}: the target {asked.target} is the same everywhere")
-    return found, classes
+    return column, classes
 
 
-def _inputs(table: dict[str, list[str]], file: str) -> tuple[Any, dict[str, list[int]]]:
+def _inputs(
+    table: dict[str, Column], lines: Sequence[int], file: str
+) -> tuple[Any, dict[str, list[int]]]:
     """Return the columns as numbers, words one column each, and which belong together."""
     import numpy as np
 
     parts: list[Any] = []
     groups: dict[str, list[int]] = {}
     for name, column in table.items():
-        if "" in column:
+        words = column.dtype == object
+        blank = column == "" if words else np.isnan(column)
+        if blank.any():
             raise InvalidInputError(
-                f"{file}: column {name} has a blank cell in row {column.index('') + 2}; fill it in"
+                f"{file}: column {name} has a blank cell in row {lines[int(blank.argmax())]};"
+                " fill it in"
             )
-        found = _numbers(column)
-        if found is None:
-            words = np.array(column)
-            pieces = [(words == word).astype(float) for word in np.unique(words)]
-        else:
-            pieces = [found]
+        pieces = [column]
+        if words:
+            texts = column.astype(str)
+            pieces = [(texts == word).astype(float) for word in np.unique(texts)]
         groups[name] = list(range(len(parts), len(parts) + len(pieces)))
         parts += pieces
     return np.stack(parts, axis=1), groups
+
+
+def _names(column: Column) -> Any:  # noqa: ANN401 (an array of texts)
+    """Return who owns each row, in words: 7, not 7.0."""
+    import numpy as np
+
+    return np.array([cell if isinstance(cell, str) else f"{cell:g}" for cell in column])

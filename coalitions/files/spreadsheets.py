@@ -55,11 +55,16 @@ def read_spreadsheet(
                 missing=missing,
                 tell=tell,
             )
-        except InvalidInputError:
+        except InvalidInputError as error:
             stream.seek(0)
             formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False)
             _refuse_unsaved(_rows(formulas[sheet.title], where), _rows(sheet, where), where)
-            raise
+            if len(sheets) == 1:
+                raise
+            raise InvalidInputError(
+                f"{error} (in the sheet {sheet.title!r}, the first of {len(sheets)} with anything"
+                " in it; if the table is in another one, move that to the front)"
+            ) from None
 
 
 def _check_archive(stream: IO[bytes], where: str) -> None:

@@ -102,8 +102,8 @@ def test_wrong_words_are_a_sentence(table, asked, words, said):
     ("text", "said"),
     [
         ("a,y\n", "expected a header and rows"),
-        ("a,a,y\n1,2,3\n", "two columns have the same name"),
-        ("a,y\n1,2\n1\n", "row 3 has 1 cells"),
+        ("a,a,y\n1,2,3\n", "two columns have the name 'a'"),
+        ("a,y\n1,2\n1\n", "line 3 has 1 cells"),
         ("a,y\n1,2\n,3\n2,4\n", "column a has a blank cell in row 3"),
         ("a,y\n1,5\n2,5\n3,5\n", "is the same everywhere"),
         ("y\n1\n2\n3\n", "no column left"),
@@ -118,3 +118,27 @@ def test_tables_that_cannot_be_used_are_a_sentence(tmp_path, asked, text, said):
     assert result.code == 2
     assert said in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_german_export_has_the_values_of_the_same_table_with_points(tmp_path, answer, asked):
+    rng = np.random.default_rng(0)
+    rows = [(f"Köln {k % 3}", *rng.normal(size=2).round(2), "ja" if k % 2 else "nein")
+            for k in range(24)]  # fmt: skip
+    lines = ["Ort;Größe;Wert;Ergebnis", *(";".join(map(str, row)) for row in rows)]
+    plain, german = tmp_path / "plain.csv", tmp_path / "german.csv"
+    plain.write_text("\n".join(lines).replace(";", ","), "utf-8")
+    german.write_bytes("\r\n".join(lines).replace(".", ",").encode("cp1252"))
+    words = ("--target", "Ergebnis", "--units", "Ort")
+    assert answer(german, *words)["values"] == answer(plain, *words)["values"]
+    said = asked(german, *words).err
+    assert "read with Windows text" in said
+    assert "semicolons and decimal commas" in said
+
+
+def test_a_spreadsheet_of_data_is_to_be_saved_as_csv(tmp_path, asked):
+    path = tmp_path / "Daten.xlsx"
+    path.write_bytes(b"PK")
+    assert (
+        "Daten.xlsx: a table of data is text; save the sheet as .csv"
+        in asked(path, "--target", "y").err
+    )

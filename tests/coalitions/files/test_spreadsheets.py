@@ -451,6 +451,15 @@ def test_a_matrix_somewhere_in_a_spreadsheet(book, tmp_path):
     assert "sheet 'Synergien', one of 2, without 1 title line, a blank diagonal" in told
 
 
+def test_a_complaint_about_one_of_several_sheets_names_the_sheet(book, tmp_path):
+    book.active.title = "Notizen"
+    book.active["A1"] = "siehe nebenan"
+    fill(book.create_sheet("Matrix"), rows_of(MATRIX))
+    book.save(tmp_path / "m.xlsx")
+    with pytest.raises(InvalidInputError, match="in the sheet 'Notizen', the first of 2"):
+        read(tmp_path / "m.xlsx")
+
+
 def test_pairs_and_numbers_as_text_in_a_spreadsheet(book, tmp_path):
     fill(book.active, [["von", "nach", "Gewicht"], *PAIRS])
     book.save(tmp_path / "p.xlsx")
