@@ -7,7 +7,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test soak bench docs dist check install format clean
+.PHONY: demo test soak bench docs dist smoke check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them. Modules are compiled
 # when they are first imported; most never are.
@@ -57,9 +57,16 @@ docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-# A wheel and a source archive in dist/.
+# A wheel and a source archive in dist/, of what is there now: build/ would keep modules that are gone.
 dist: $(STAMP)
-	$(BIN)/python -c "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
+	rm -rf build dist
+	$(BIN)/python -c "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')" > /dev/null
+	rm -rf build
+	ls -l dist
+
+# Installs both into clean environments (base, ilp, learners) and tries them; pip fetches what they need.
+smoke: dist
+	$(BIN)/python tests/smoke.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .
