@@ -2,6 +2,7 @@
 
     python -m benchmarks.hospitals                 # the table of docs/data.md, 24 CPU-seconds
     python -m benchmarks.hospitals --seeds 0 --rows 60 --rounds 8
+    python -m benchmarks.hospitals --plot docs/assets/hospitals.png      # the README's picture
 
 Twelve hospitals have few patients each. Whether a patient dies follows a logistic model, whose
 coefficients are the same in a group of four hospitals and at right angles to those of the other
@@ -81,7 +82,24 @@ def spoken(difference):
     return f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
 
 
-def main(seeds, rows, rounds, methods):
+def draw(scores, path):
+    """Draw the mean of each method, with a point for each seed, from the least to the best."""
+    from coalitions.drawing.pictures import new_figure, plain_style
+
+    names = sorted(scores, key=lambda name: np.mean(scores[name]))
+    with plain_style():
+        figure = new_figure(7, 2.6)
+        axes = figure.subplots()
+        for place, name in enumerate(names):
+            colour = "tab:blue" if name in ("cffl", "pfedsv") else "0.5"
+            axes.plot(scores[name], [place] * len(scores[name]), "o", color=colour, alpha=0.5)
+            axes.plot([np.mean(scores[name])], [place], "|", color=colour, markersize=22)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xlabel("AUROC: a point for each seed, a line at the mean")
+        figure.savefig(path, dpi=110)
+
+
+def main(seeds, rows, rounds, methods, plot):
     start = time.process_time()
     scores, found = {}, {}
     with tempfile.TemporaryDirectory() as place:
@@ -117,6 +135,8 @@ def main(seeds, rows, rounds, methods):
         cells = gaps or [""] * len(others)
         print(f"| {name} | {np.mean(scores[name]):.4f} | {told} |", *(f"{c} |" for c in cells))
     print(f"\n{time.process_time() - start:.0f} CPU-seconds")
+    if plot:
+        draw(scores, plot)
 
 
 if __name__ == "__main__":
@@ -125,6 +145,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--methods", default=";".join(METHODS))
+    parser.add_argument("--plot", help="a file for a picture")
     given = parser.parse_args()
     seeds = [int(seed) for seed in given.seeds.split(",")]
-    main(seeds, given.rows, given.rounds, given.methods.split(";"))
+    main(seeds, given.rows, given.rounds, given.methods.split(";"), given.plot)

@@ -24,6 +24,11 @@ def import_plugins(names: Iterable[str], *, beside: Path | None = None) -> None:
         other people's files, and a `scipy.py` among them must not take the place of SciPy.
     """
     for name in names:
+        if name.endswith(".py"):
+            raise InvalidInputError(
+                f"plugin {name!r}: name the module, not its file: {Path(name).stem}, in the folder"
+                " where the file lies"
+            )
         if beside is not None:
             if str(beside) not in sys.path:
                 sys.path.append(str(beside))

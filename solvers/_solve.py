@@ -321,7 +321,8 @@ def _called(
     sizes: Sizes | None = None,
 ) -> Answer:
     """Return what a solver answers, if it is an answer; a plug-in may return anything."""
-    answer: object = method.search(graph, limits=limits, warm_start=start, sizes=sizes)
+    demanded = {} if sizes is None else {"sizes": sizes}  # who takes none need not know of them
+    answer: object = method.search(graph, limits=limits, warm_start=start, **demanded)
     if not isinstance(answer, Answer):
         raise NoSolutionError(
             f"{name} returned {_shown(answer)}; a solver returns an Answer with labels and a bound"

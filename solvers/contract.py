@@ -56,7 +56,7 @@ def _fault(graph: SynergyGraph, found: Solution, optimum: float, exact: bool) ->
         return f"its bound is {found.bound}, and there is a structure worth {optimum}"
     if exact and (not found.optimal or found.value < optimum - slack):
         return (
-            f"it is called exact, found {found.value} with the bound {found.bound}, and the"
+            f"it is called exact (exact = False says that it is not), found {found.value} with the bound {found.bound}, and the"
             f" optimum is {optimum}"
         )
     return None

@@ -23,7 +23,7 @@ from solvers import SOLVERS, Answer, Solver
 @dataclass(frozen=True)
 class Alone(Solver):
     "Everybody alone."
-    def search(self, graph, *, limits, warm_start=None, sizes=None):
+    def search(self, graph, *, limits, warm_start):
         return Answer(np.arange(graph.n_players), {bound})
 """
 
@@ -64,7 +64,7 @@ def broken(checks):
 
 
 def test_a_solver_with_a_false_bound_is_told_so(tmp_path):
-    found = faults(tmp_path, SOLVER.format(bound="0.0"))
+    found = faults(tmp_path, SOLVER.format(bound="0.0"))  # its search takes no sizes
     assert "there is a structure worth" in found["value, optimum and bound are in order"]
 
 
@@ -85,6 +85,13 @@ def test_a_module_that_has_nothing_to_check_is_refused(tmp_path, text, said):
     result = in_a_process("check-plugin", "mine", cwd=tmp_path)
     assert result.returncode == 2
     assert said in result.stderr
+
+
+def test_a_file_instead_of_a_module_is_told_what_to_type(tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    result = in_a_process("check-plugin", "./mine.py", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "name the module, not its file: mine" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["permutation", "kernel"])
