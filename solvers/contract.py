@@ -56,8 +56,8 @@ def _fault(graph: SynergyGraph, found: Solution, optimum: float, exact: bool) ->
         return f"its bound is {found.bound}, and there is a structure worth {optimum}"
     if exact and (not found.optimal or found.value < optimum - slack):
         return (
-            f"it is called exact (exact = False says that it is not), found {found.value} with the bound {found.bound}, and the"
-            f" optimum is {optimum}"
+            f"it is called exact (exact = False says that it is not), found {found.value} with the"
+            f" bound {found.bound}, and the optimum is {optimum}"
         )
     return None
 

@@ -43,3 +43,32 @@ def test_every_page_is_in_the_site():
     nav = (ROOT / "mkdocs.yml").read_text()
     pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     assert [str(page) for page in pages if f"{page}\n" not in nav] == []
+
+
+BROAD = {f"docs/{name}.md" for name in ("data", "federation", "reproduction", "systems", "values")}
+"""Pages with broad lines, still to be wrapped."""
+
+
+def broad_lines(page):
+    """Return the numbers of lines of prose over 120 columns; tables and code may be broad."""
+    code = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
+    text = code.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+    lines = enumerate(text.splitlines(), 1)
+    return [
+        number for number, line in lines if len(line) > 120 and not line.lstrip().startswith("|")
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_of_prose_is_over_120_columns(page):
+    if str(page.relative_to(ROOT)) not in BROAD:
+        assert broad_lines(page) == []
+
+
+TRACES = ("the day before", "yesterday", "last week", "this morning", "(wanted", "wanted:", "TODO")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_is_a_diary(page):
+    text = page.read_text()
+    assert [trace for trace in TRACES if trace in text] == []

@@ -41,9 +41,9 @@ class APFL(Algorithm):
     Parameters
     ----------
     alpha
-        The first α.
+        Share of the own model in the mixture at the start (α in the paper).
     adapt
-        When α learns: on the first batch of a ``round``, at every ``step``, or ``never``.
+        When the share learns: on the first batch of a ``round``, at every ``step``, or ``never``.
     """
 
     alpha: float = option(0.5, least=0, most=1, changes="models")

@@ -69,7 +69,8 @@ class CFFL(Algorithm):
     Parameters
     ----------
     synergy
-        ``ica`` or ``cos``.
+        How synergy is measured: by what two models gain together (``ica``), or by the cosine of
+        their gradients (``cos``).
     solver
         Who solves for the structure, see `solvers.available`; the paper's RP*(G)+pp is any of the
         integer-programming back-ends. Each round starts from the last round's structure.

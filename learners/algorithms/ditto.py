@@ -32,7 +32,7 @@ class Ditto(Algorithm):
     Parameters
     ----------
     lam
-        λ.
+        Strength of the pull of personal models towards the global one (λ in the paper).
     personal_epochs
         Passes over the data for the personal model; the run's `local_epochs` if None.
     """

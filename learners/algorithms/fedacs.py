@@ -45,16 +45,18 @@ class FedACS(Algorithm):
     Parameters
     ----------
     p
-        Which quantile :math:`\delta` is: 0 lets nearly everyone in, 1 nobody else.
+        Quantile of the similarities that another model must reach to be mixed in (it sets
+        :math:`\delta`): 0 lets nearly everyone in, 1 nobody else.
     among
         Whose models are mixed: those of the clients ``present`` in the round, or ``all`` that the
         server has stored, as Algorithm 1 can be read.
     similarity
-        Of the whole models (``weights``), or of what they have learned since the common start
-        (``updates``). Models from one start have cosines near 1, so that weights are equal and
-        :math:`\delta` alone decides.
+        Similarity of the whole models (``weights``), or of what they have learned since the common
+        start (``updates``). Models from one start have cosines near 1, so that weights are equal
+        and :math:`\delta` alone decides.
     delta
-        A fixed :math:`\delta` instead: −inf mixes all models. (The paper writes that ∞ does.)
+        A fixed similarity that another model must reach, instead (:math:`\delta`): −inf mixes all
+        models. (The paper writes that ∞ does.)
     """
 
     p: float = option(0.5, least=0, most=1, needs={"delta": None}, changes="models")

@@ -50,17 +50,19 @@ class FedAMP(Algorithm):
     Parameters
     ----------
     attention
-        ``distance`` (FedAMP) or ``cosine`` (HeurFedAMP).
+        How models are compared: ``distance`` (FedAMP) or ``cosine`` (HeurFedAMP).
     lam
-        λ.
+        Strength of the pull of clients towards their cloud models (λ in the paper).
     sigma
-        σ. For distances, differences of models well below :math:`\sqrt{\sigma}` are "similar".
+        How quickly attention fades with the difference of two models (σ in the paper). For
+        distances, differences of models well below :math:`\sqrt{\sigma}` are "similar".
     alpha
-        α; if None, σ/n for n clients: the largest that leaves everyone a share of 1/n or more of
-        its own cloud model (1 for the heuristic form, where it only divides λ). One that could
-        make :math:`\xi_{ii}` negative is refused.
+        Step towards similar models (α in the paper); if None, σ/n for n clients: the largest that
+        leaves everyone a share of 1/n or more of its own cloud model (1 for the heuristic form,
+        where it only divides λ). One that could make :math:`\xi_{ii}` negative is refused.
     self_weight
-        :math:`\xi_{ii}` of the heuristic form; 1/n for the n clients of the round if None.
+        Share of the own model in the heuristic form (:math:`\xi_{ii}` in the paper); 1/n for the n
+        clients of the round if None.
     start_from
         Where a client begins: at the ``cloud`` model, or at its ``own``, where only the proximal
         term pulls.

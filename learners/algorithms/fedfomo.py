@@ -59,9 +59,9 @@ class FedFomo(Algorithm):
         Models to download in a round, besides the own; the paper's M. With 0, a client only
         decides whether to take its own step.
     epsilon
-        First ε.
+        Chance to download a random model instead of the best, at the start (ε in the paper).
     epsilon_decay
-        What ε loses in each round, down to 0.
+        What this chance loses in each round, down to 0.
     """
 
     k: int = option(5, least=0, changes="traffic")

@@ -50,11 +50,13 @@ class FedProto(Algorithm):
     Parameters
     ----------
     lam
-        λ; with 0 a client trains alone.
+        Strength of the pull towards the global prototypes (λ in the paper); with 0 a client trains
+        alone.
     distance
-        d: the mean squared difference (``mse``), ``l2`` or ``l1``. It is between the class means
-        of a batch and the prototypes, summed over classes, as the paper writes; the authors'
-        program takes the mean squared difference of every image, so its λ is not this one.
+        How far prototypes are apart (d in the paper): the mean squared difference (``mse``), ``l2``
+        or ``l1``. It is between the class means of a batch and the prototypes, summed over classes,
+        as the paper writes; the authors' program takes the mean squared difference of every image,
+        so its λ is not this one.
     """
 
     lam: float = option(1.0, least=0, changes="models")

@@ -38,9 +38,11 @@ class FedRep(Algorithm):
     Parameters
     ----------
     head_epochs
-        :math:`\tau_h`; the run's `local_epochs` if None.
+        Passes over the data for the head (:math:`\tau_h` in the paper); the run's `local_epochs` if
+        None.
     body_epochs
-        :math:`\tau_\phi`; the paper has 1 (and 5 for some data sets).
+        Passes over the data for the body (:math:`\tau_\phi` in the paper); the paper has 1 (and 5
+        for some data sets).
     cut
         Where the head begins: the last layer (``head``), all layers after the convolutions
         (``dense``), or nowhere (``none``): then all is body, and with as many `body_epochs` as

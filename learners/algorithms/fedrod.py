@@ -56,7 +56,8 @@ class FedRoD(Algorithm):
     Parameters
     ----------
     gamma
-        γ; with 0 the loss is the plain one, and the generic model is that of federated averaging.
+        How strongly the loss of the generic model is balanced by class counts (γ in the paper);
+        with 0 the loss is the plain one, and the generic model is that of federated averaging.
     head
         Everybody's own personal head (``linear``), or one that a shared ``hypernetwork`` writes.
     width

@@ -48,7 +48,7 @@ class IFCA(Algorithm):
         Number of models K; 0 is one for every client. The first starts where every method starts,
         the others elsewhere.
     averaging
-        ``model`` or ``gradient``.
+        What the server averages: a ``model`` after local training, or one ``gradient``.
     """
 
     k: int = option(3, least=0, changes="traffic")

@@ -46,11 +46,13 @@ class PerFedAvg(Algorithm):
     Parameters
     ----------
     alpha
-        α; the run's learning rate if None.
+        Length of the step by which a client adapts (α in the paper); the run's learning rate if
+        None.
     variant
-        ``fo`` or ``hf``.
+        How second derivatives are treated: left out (``fo``), or from differences of gradients
+        (``hf``).
     delta
-        δ.
+        Length of the difference by which ``hf`` takes derivatives (δ in the paper).
     """
 
     alpha: float | None = option(None, least=0, unset="the run's learning rate", changes="models")

@@ -48,15 +48,16 @@ class PFedHN(Algorithm):
     Parameters
     ----------
     server_lr
-        α; that of the authors' program, which has momentum 0.9 besides. Hidden layers start at
-        He's scale here (there: torch's default, smaller), so that a step moves models further.
+        Learning rate of the hypernetwork (α in the paper); that of the authors' program, which has
+        momentum 0.9 besides. Hidden layers start at He's scale here (there: torch's default,
+        smaller), so that a step moves models further.
     embedding
         Length of an embedding; 1 + n/4 for n clients if None, as in the authors' program.
     width
         Units of a hidden layer. The output has `width` + 1 numbers for each parameter of a
         client's model: for large models that is what the server's memory has to hold.
     hidden_layers
-        Hidden layers.
+        Number of hidden layers.
     """
 
     server_lr: float = option(0.01, above=0, changes="models")

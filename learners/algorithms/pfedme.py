@@ -40,17 +40,20 @@ class PFedMe(Algorithm):
     Parameters
     ----------
     lam
-        λ: with 0 the global model does not move; as it grows, personal models become global.
+        Strength of the pull between personal and global models (λ in the paper): with 0 the global
+        model does not move; as it grows, personal models become global.
     inner_steps
-        K.
+        Steps towards a personal model in each batch (K in the paper).
     eta
-        η; if None, the run's learning rate, but at most 1/λ, where :math:`w_i` becomes
-        :math:`\theta_i`. More would overshoot and is refused.
+        Learning rate of the local copy of the global model (η in the paper); if None, the run's
+        learning rate, but at most 1/λ, where :math:`w_i` becomes :math:`\theta_i`. More would
+        overshoot and is refused.
     personal_lr
-        γ; if None, :math:`1 / (\lambda + 1/\text{lr})`, the step for a function as curved as the
-        run's learning rate allows, plus the envelope's λ.
+        Learning rate of the personal models (γ in the paper); if None, :math:`1 / (\lambda +
+        1/\text{lr})`, the step for a function as curved as the run's learning rate allows, plus the
+        envelope's λ.
     beta
-        β.
+        Share of the mean of the clients in the next global model (β in the paper).
     """
 
     lam: float = option(15.0, least=0, changes="models")

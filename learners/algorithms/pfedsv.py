@@ -87,7 +87,7 @@ class PFedSV(Algorithm):
     explore
         Probability with which a client that `dynamic` rejects is downloaded all the same.
     alpha
-        Weight of the past in Eq. (5).
+        Weight of the past when scores are updated (α, Eq. (5)).
     shared_extractor
         "C": the server averages the feature layers of all into one extractor, and only
         classifiers are downloaded, valued and combined (Fig. 5).
@@ -95,14 +95,14 @@ class PFedSV(Algorithm):
         Where the classifier begins: at the last linear layer (``head``) or after the last
         convolution (``dense``).
     utility
-        ``accuracy``; ``loss``: v(X) = ln(classes) − loss; or any other metric of a run, as the
-        gain above guessing what is usual, an error negated. ``auto`` is accuracy where there
-        is one, else what is usual with the targets.
+        What a coalition of models is worth: ``accuracy``; ``loss``: v(X) = ln(classes) − loss; or
+        any other metric of a run, as the gain above guessing what is usual, an error negated.
+        ``auto`` is accuracy where there is one, else what is usual with the targets.
     method
         How to find Shapley values: ``auto`` is exact up to 7 models and Algorithm 2 above,
         ``permutation`` is always Algorithm 2; or any other of `coalitions.shapley`.
     permutations
-        R of Algorithm 2, for each model of the game.
+        Orders that Algorithm 2 samples (R in the paper), for each model of the game.
     self_distance
         The paper's Eq. (6) divides by zero for a client's own model. Its distance is that of the
         ``nearest`` other model, or their ``mean``; or the own model has no weight (``exclude``).

@@ -111,8 +111,8 @@ class RunConfig:
     batch_size
         Samples in a batch.
     optimizer
-        How a client descends: sgd or adam; or, slower, adadelta, adagrad, adamax, adamw, asgd,
-        nadam, radam, rmsprop or rprop of torch.optim. It starts afresh in each round.
+        Optimiser for local training: sgd or adam; or, slower, adadelta, adagrad, adamax, adamw,
+        asgd, nadam, radam, rmsprop or rprop of torch.optim. It starts afresh in each round.
     lr
         Learning rate.
     schedule

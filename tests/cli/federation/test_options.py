@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,19 @@ def test_the_page_is_the_one_that_is_generated(typed):  # noqa: F811
     assert PAGE.read_text(encoding="utf-8") == printed.stdout, (
         "docs/options.md is out of date: coalitions options all --markdown > docs/options.md"
     )
+
+
+def test_every_option_says_what_it_does_before_it_gives_a_symbol(typed):  # noqa: F811
+    tables = json.loads(typed("options", "all", "--json").stdout)
+    helps = {
+        f"{table} {name}": option["help"]
+        for table, options in tables.items()
+        for name, option in options.items()
+    }
+    words = {name: re.findall(r"[a-z]{3,}", text) for name, text in helps.items()}
+    assert {name for name, found in words.items() if len(found) < 2} == set()
+    symbol = re.compile(r"\W*(The first )?([α-ωΑ-Ω]\w*|[A-Z]|\w_\w+)\b[.;:]")
+    assert {name for name, text in helps.items() if symbol.match(text)} == set()
 
 
 @pytest.mark.parametrize(
