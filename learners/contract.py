@@ -1,15 +1,19 @@
-"""What every federated method promises, as checks that a plug-in can be held against."""
+"""What every federated method promises: of ours in the tests, of plug-ins by `check-plugin`."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from learners.algorithm import ALGORITHMS
+from torch import Tensor
+
+from learners.algorithm import ALGORITHMS, build_algorithm
+from learners.runs.folder import RunFolder
 from learners.runs.run import Result, resume, run
 from learners.server.federation import Round
 
@@ -33,6 +37,7 @@ def algorithm_checks(name: str) -> Iterator[tuple[str, Callable[[], str | None]]
     yield "the same seed gives the same run", lambda: _repeats(name)
     yield "only clients that take part send", lambda: _absent_are_silent(name)
     yield "a stopped run goes on as if it had not stopped", lambda: _resumes(name)
+    yield "the folder of a run repeats it", lambda: _folder_repeats(name)
 
 
 class _StopError(Exception):
@@ -49,16 +54,46 @@ def _described(name: str) -> str | None:
 def _any_number(name: str) -> str | None:
     for clients in (1, 2, 5):
         result = run(SMALL | {"algorithm": name, "clients": clients, "partition": "iid"})
-        last = result.history[-1]
-        if len(result.history) != 3 or len(last["per_client_test_accuracy"]) != clients:
-            return f"with {clients} clients, rounds or accuracies are missing"
-        if not 0 <= last["worst_client_accuracy"] <= last["mean_test_accuracy"] <= 1:
-            return f"with {clients} clients, accuracies are not between 0 and 1"
-        if any(line["refused"] for line in result.history):
-            return f"with {clients} clients, replies were refused: {last['refused']}"
-        if not all(math.isfinite(value) for value in last.values() if isinstance(value, float)):
-            return f"with {clients} clients, a metric is not finite"
+        wrong = "rounds are missing" if len(result.history) != 3 else None
+        for line in result.history:
+            wrong = wrong or _fault_of_line(line, clients)
+        total = result.communication
+        if total["up"] > total["bytes_up"] or total["down"] > total["bytes_down"]:
+            wrong = wrong or "fewer bytes than parameters were sent"
+        for client in range(clients):
+            if not finite([each.detach() for each in result.model(client).parameters()]):
+                wrong = wrong or f"the model of client {client} is not finite"
+        if wrong is not None:
+            return f"with {clients} clients, {wrong}"
     return None
+
+
+def _fault_of_line(line: Mapping[str, Any], clients: int) -> str | None:
+    """Return what is wrong with the metrics of a round."""
+    if not finite(line):
+        return "a metric is not finite"
+    if len(line["per_client_test_accuracy"]) != clients:
+        return "accuracies are missing"
+    if not 0 <= line["worst_client_accuracy"] <= line["mean_test_accuracy"] <= 1:
+        return "accuracies are not between 0 and 1"
+    for way in ("up", "down"):
+        sent = line[f"{way}_per_client"]
+        if len(sent) != clients or sum(sent) != line[way]:
+            return f"what clients sent {way} does not add up"
+    if line["refused"]:
+        return f"replies were refused: {line['refused']}"
+    return None
+
+
+def finite(value: object) -> bool:
+    """Tell whether all numbers in a value are finite, however deep they lie."""
+    if isinstance(value, Mapping):
+        return all(map(finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(finite, value))
+    if isinstance(value, Tensor):
+        return bool(value.isfinite().all())
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _partial(name: str, **more: Any) -> Result:  # noqa: ANN401 (settings of a run)
@@ -66,15 +101,23 @@ def _partial(name: str, **more: Any) -> Result:  # noqa: ANN401 (settings of a r
 
 
 def _lines(result: Result) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if "seconds" not in k} for line in result.history]
+    """Return a run's metrics without its times."""
+    return [
+        {key: value for key, value in line.items() if not key.endswith("seconds")}
+        for line in result.history
+    ]
 
 
 def _repeats(name: str) -> str | None:
     first = _lines(_partial(name))
+    if any(len(line["participants"]) != 2 for line in first):
+        return "two of five clients take part in a round, and others did"
     if _lines(_partial(name)) != first:
         return "two runs with one seed differ: take all chance from the run's seed"
     if _lines(_partial(name, workers=2)) != first:
         return "with two workers the numbers are others"
+    if _lines(_partial(name, seed=1)) == first:
+        return "another seed changes nothing"
     return None
 
 
@@ -99,6 +142,30 @@ def _resumes(name: str) -> str | None:
         with contextlib.suppress(_StopError):
             run(settings, Path(folder, "stopped"), on_round=stop)
         resumed = resume(Path(folder, "stopped"))
-        if _lines(resumed) != _lines(whole):
+        if _lines(resumed) != _lines(whole) or resumed.communication != whole.communication:
             return "after a stop in round 2 the numbers are others: keep state in the federation"
+        one, other = (
+            {path.name: path.read_bytes() for path in Path(folder, each, "models").iterdir()}
+            for each in ("whole", "stopped")
+        )
+        if one != other:
+            return "after a stop in round 2 the models are others: keep state in the federation"
+    return None
+
+
+def _folder_repeats(name: str) -> str | None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place, "one")
+        first = run(SMALL | {"algorithm": name, "clients": 2, "rounds": 2}, folder)
+        config = RunFolder.open(folder).config()
+        given = build_algorithm(name, {}).options()
+        if config.options != {key: value for key, value in given.items() if value is not None}:
+            return f"its config.toml has the options {config.options}, and it has {given}"
+        if _lines(run(config)) != _lines(first):
+            return "a run of its config.toml gives other numbers"
+        odd: list[str] = []
+        for line in (folder / "metrics.jsonl").read_text().splitlines():
+            json.loads(line, parse_constant=odd.append)
+        if odd:
+            return f"metrics.jsonl has {odd[0]}, which is no JSON"
     return None

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from coalitions import CoalitionStructure, SynergyGraph
-from tests.contracts.test_solvers import all_labels
 
 _PARTITIONS: dict[int, np.ndarray] = {}
 
@@ -56,3 +55,12 @@ def assert_honest(graph: SynergyGraph, solution, optimum: Fraction, *, exact: bo
         assert optimum - value <= allowed
     if exact:
         assert solution.optimal
+
+
+def all_labels(n, prefix=()):
+    """Give every partition of n players, as block numbers in the order of first appearance."""
+    if len(prefix) == n:
+        yield prefix
+        return
+    for block in range(max(prefix, default=-1) + 2):
+        yield from all_labels(n, (*prefix, block))

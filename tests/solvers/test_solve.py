@@ -24,7 +24,7 @@ from solvers.backends.brute_force import BruteForce
 from solvers.branch_and_cut.method import BranchAndCut
 from solvers.preparation.components import components
 from solvers.solver import is_ctrl_c
-from tests.contracts.test_solvers import all_labels
+from tests.reliability.exact import all_labels
 from tests.strategies import synergy_graphs
 
 PAIR = [[0.0, 1.0], [1.0, 0.0]]

@@ -7,10 +7,6 @@ import json
 import jsonschema
 import pytest
 
-from coalitions import ESTIMATORS
-from coalitions.values.contract import estimator_checks
-from solvers import SOLVERS
-from solvers.contract import solver_checks
 from tests.cli.test_json import SCHEMAS
 from tests.cli.typed import in_a_process
 
@@ -58,11 +54,6 @@ def faults(folder, text):
     return {each["check"]: each["fault"] for each in found["checks"] if each["fault"]}
 
 
-def broken(checks):
-    found = {promise: fault_of() for promise, fault_of in checks}
-    return {promise: fault for promise, fault in found.items() if fault is not None}
-
-
 def test_a_solver_with_a_false_bound_is_told_so(tmp_path):
     found = faults(tmp_path, SOLVER.format(bound="0.0"))  # its search takes no sizes
     assert "there is a structure worth" in found["value, optimum and bound are in order"]
@@ -92,24 +83,3 @@ def test_a_file_instead_of_a_module_is_told_what_to_type(tmp_path):
     result = in_a_process("check-plugin", "./mine.py", cwd=tmp_path)
     assert result.returncode == 2
     assert "name the module, not its file: mine" in result.stderr
-
-
-@pytest.mark.parametrize("name", ["permutation", "kernel"])
-def test_our_estimators_pass(name):
-    assert broken(estimator_checks(name)) == {}
-
-
-def test_our_solvers_pass():
-    assert broken(solver_checks("highs")) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ESTIMATORS.names())
-def test_every_estimator_passes(name):
-    assert broken(estimator_checks(name)) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SOLVERS.names() if not SOLVERS[name].missing()])
-def test_every_solver_passes(name):
-    assert broken(solver_checks(name)) == {}
