@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coalitions.characters import fitting
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import new_figure, plain_style
 from coalitions.extras import needed
 from coalitions.game import FloatMatrix
 from solvers.drawing.layout import (
@@ -52,12 +52,8 @@ def solution_figure(graph: SynergyGraph, solution: Solution) -> Figure:
 
 
 def _drawn(graph: SynergyGraph, solution: Solution) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     detailed = graph.n_players <= SHOWN_PLAYERS
-    figure = Figure(figsize=(15, 7) if detailed else (9, 8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(15, 7) if detailed else new_figure(9, 8)
     if detailed:
         network, heat = figure.subplots(1, 2)
     else:
