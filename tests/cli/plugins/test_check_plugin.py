@@ -63,7 +63,7 @@ def test_an_estimator_that_is_biased_and_unsteady_is_told_so(tmp_path):
     found = faults(tmp_path, ESTIMATOR)
     assert "take all chance from the seed" in found["the same seed gives the same values"]
     assert "null player" in found["the claimed axioms hold"]
-    assert "the mean of 60 estimates" in found["unbiased if it says so"]
+    assert "the mean of 200 estimates" in found["unbiased if it says so"]
     assert set(found) >= {"more evaluations bring it closer"}
 
 
