@@ -72,6 +72,8 @@ def run_command(
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
     names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
     check_names(names | {"models": settings.model}, settings.plugins)
+    for metric in settings.metric:
+        check_names({"metrics": metric}, settings.plugins)
     if dry_run:
         from learners.runs.folder import RunFolder
         from learners.runs.forecast import forecast

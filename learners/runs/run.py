@@ -32,7 +32,7 @@ from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.own import MARK, Clients, Factory, Own
-from learners.runs.weights import load_weights
+from learners.runs.weights import bound_to_weights, load_weights
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import ENGINES, MakeEngine
 from learners.server.engines.local import compute, n_workers, one_thread
@@ -395,7 +395,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
     own = Own() if own is None else own
-    config, brought = own.marked(config)
+    config, brought = own.marked(bound_to_weights(config))
     ENGINES[config.engine]
     if config.engine != "local" and (own.data or own.model or own.loss or own.metrics):
         raise InvalidInputError(

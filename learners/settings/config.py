@@ -95,14 +95,15 @@ class RunConfig:
         What is learnt: one class of several, several labels, numbers, or the next token; auto is
         what the data are.
     metric
-        What models are judged by: accuracy, balanced-accuracy, macro-f1, auroc, average-precision,
-        log-loss, calibration-error; rmse, mae, r2.
+        What models are judged by; the first comes first in results.
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
         Network; auto takes the one that suits the data.
     weights
         File (.safetensors) with the weights that training begins with; a head may be missing.
+    weights_sha256
+        Checksum of that file: what is there must be what it was.
     loss
         What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
         what is usual with the task.
@@ -190,11 +191,12 @@ class RunConfig:
         "auto", changes="scores"
     )
     metric: tuple[str, ...] = _data(
-        (), unset="accuracy, or what is usual with the task", changes="scores"
+        (), names="metrics", unset="accuracy, or what is usual with the task", changes="scores"
     )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
     weights: str | None = _training(None, unset="drawn from the seed", changes="models")
+    weights_sha256: str | None = _training(None, unset="it is worked out", changes="models")
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     batch_size: int = _training(10, least=1, changes="models")

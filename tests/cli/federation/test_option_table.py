@@ -72,6 +72,7 @@ SETTINGS = {
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
     "weights": ("start.safetensors", {}),
+    "weights_sha256": None,  # see tests/learners/runs/test_weights.py
     "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
@@ -103,6 +104,7 @@ FOLLOW = {
     "algorithm": {"options"},
     "dataset": {"partition", "model"},
     "schema": {"model"},
+    "weights": {"weights_sha256"},
 }
 """Settings that are decided by another one if they are left open."""
 
