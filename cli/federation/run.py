@@ -80,7 +80,10 @@ def run_command(
 
         if out is not None:
             RunFolder.check_free(out, force=force)
-        show_forecast(forecast(settings), json_output)
+        told = forecast(settings)
+        if told.told and not quiet:
+            _tell(told.told)
+        show_forecast(told, json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
     from learners.loggers.named import loggers_of

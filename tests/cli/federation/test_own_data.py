@@ -79,6 +79,19 @@ def test_methods_are_compared_on_a_table(typed, patients):  # noqa: F811
     assert set(document["algorithms"]) == {"local", "fedavg"}
 
 
+def test_a_dry_run_of_a_table_prints_what_its_run_has(typed, patients, tmp_path):  # noqa: F811
+    asked = ("--dataset", patients, *PATIENTS, *QUICK, "--algorithm", "cffl", "--metric", "auroc")
+    told = typed("run", *asked, "--dry-run")
+    assert told.returncode == 0, told.stderr
+    assert "90 rows of 3 clients" in told.stderr
+    assert "# traffic: exactly" in told.stdout
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "asked.toml").write_text(told.stdout)
+    assert typed("run", tmp_path / "asked.toml", "--out", tmp_path / "run").returncode == 0
+    configured = (tmp_path / "run" / "config.toml").read_text()
+    assert tomllib.loads(configured) == tomllib.loads(told.stdout)
+
+
 def test_what_would_be_dealt_is_shown(typed, patients):  # noqa: F811
     shown = typed("datasets", patients, *PATIENTS)
     assert shown.returncode == 0, shown.stderr
@@ -112,6 +125,8 @@ def test_a_folder_of_arrays_is_trained_on(typed, tmp_path):  # noqa: F811
             x = rng.normal(size=(20, 3))
             np.savez(tmp_path / "sites" / client / f"{part}.npz", x=x, y=x.sum(axis=1))
     asked = ("run", "--dataset", f"{tmp_path / 'sites'}/", *QUICK, "--json")
+    told = json.loads(typed(*asked, "--dry-run").stdout)
+    assert told["config"]["clients"] == 2
     result = typed(*asked, "--out", tmp_path / "run")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
