@@ -31,6 +31,7 @@ from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
+from learners.runs.judging import check_metrics
 from learners.runs.own import MARK, Clients, Factory, Own
 from learners.runs.weights import bound_to_weights, load_weights
 from learners.server.aggregation import aggregation
@@ -424,7 +425,10 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     if config.augment is not None:
         data.only_pictures("augment")
     loss, metrics = own.loss or config.loss, own.metrics or config.metric
-    goal_of(data.targets, loss, metrics)  # said before any work is done
+    goal = goal_of(data.targets, loss, metrics)  # said before any work is done
+    natural = by_path or brought is not None
+    if natural and config.evaluate_on == "test":  # what is held out for tuning is not chosen
+        check_metrics(goal, data)
     model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition

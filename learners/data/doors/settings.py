@@ -91,7 +91,7 @@ def federation_of_outcome(config: RunConfig, outcome: Outcome) -> FederatedData:
         validation_share=config.validation_share,
         seed=config.seed,
     )
-    return replace(data, told=outcome.told)
+    return replace(data, told="; ".join(filter(None, (outcome.told, data.told))))
 
 
 def with_own_data(config: RunConfig, data: FederatedData) -> RunConfig:

@@ -228,7 +228,7 @@ def with_cell(row, column, value):
         (None, {"client_column": "hospitl"}, "no client column 'hospitl'; did you mean 'hospital'"),
         (with_cell(2, "hospital", " "), {}, "line 3: the client's name in column"),
         (with_cell(2, "died", "NaN"), {}, "line 3: client 'c10' has no target in column 'died'"),
-        (with_cell(2, "hospital", "tiny"), {}, "client 'tiny' has only one class"),
+        (with_cell(2, "hospital", "tiny"), {}, "client 'tiny' has 1 row,"),
         (with_cell(2, "age", "inf"), {}, "line 3: client 'c10', column 'age' has inf"),
         (None, {"target": "id"}, "'id' is another one in each of the 30 rows, like an identifier"),
         (None, {"target": "ward"}, "no target in column 'ward'"),
