@@ -251,7 +251,7 @@ def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
     return [
         Dots(
             f"split{key}",
-            f"Training images by label and client{tag}",
+            f"Training samples by label and client{tag}",
             "client",
             "label",
             [str(label) for label in range(counts.shape[0])],
@@ -285,9 +285,7 @@ def _client_names(run: RunRecord) -> list[str]:
 
 def _heatmap(run: RunRecord, name: str, title: str, frames: NDArray[np.float64]) -> Heatmap:
     rounds = [int(line["round"]) for line in run.history][: len(frames)]
-    known = truth_of(run.clients)
-    truth, words = (None, "") if known is None else known
-    return Heatmap(name, title, _client_names(run), frames, rounds, truth, words)
+    return Heatmap(name, title, _client_names(run), frames, rounds, *truth_of(run))
 
 
 def _coalitions(run: RunRecord, key: str) -> list[Chart]:

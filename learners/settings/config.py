@@ -63,6 +63,9 @@ class RunConfig:
         Column of a table that is predicted.
     client_column
         Column of a table with the client's name.
+    group_column
+        Column of a table with what a client belongs to; no input, but the truth that a report
+        compares coalitions with, and the groups of the method domain.
     schema
         File (.json .toml) with the columns, categories and classes that clients agreed on.
     share_statistics
@@ -171,6 +174,7 @@ class RunConfig:
     dataset: str = _data("digits", names="datasets", changes="data")
     target: str | None = _data(None, unset="none", changes="data")
     client_column: str | None = _data(None, unset="none", changes="data")
+    group_column: str | None = _data(None, unset="none", changes="data")
     schema: str | None = _data(None, unset="the union of the clients' names", changes="models")
     share_statistics: bool = _data(False, changes="models")
     data_sha256: str | None = _data(None, unset="it is worked out", changes="data")

@@ -55,6 +55,7 @@ SETTINGS = {
     "dataset": ("digits-domains", {}),
     "target": ("z", TABLE),
     "client_column": ("where", TABLE),
+    "group_column": ("region", TABLE),
     "schema": ("schema.json", TABLE),
     "share_statistics": (True, TABLE),
     "data_sha256": None,  # see tests/cli/federation/test_own_data.py
@@ -233,10 +234,11 @@ def files(tmp_path_factory):
             images[f"y_{part}"] = rng.integers(0, 10, n)
         np.savez(folders[name] / "mnist.npz", **images)
     rng = np.random.default_rng(0)
-    rows = ["who,where,a,b,y,z"]
+    rows = ["who,where,region,a,b,y,z"]
     for k in range(160):
         a, b = rng.normal(k % 4, size=2)
-        rows.append(f"h{k % 4},s{k % 5 % 4},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
+        who = f"h{k % 4},s{k % 5 % 4},r{k % 2}"
+        rows.append(f"{who},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
     for name, text in (("table.csv", "\n".join(rows)), ("schema.json", json.dumps(SCHEMA))):
         folders[name] = tmp_path_factory.getbasetemp() / name
         folders[name].write_text(text)
