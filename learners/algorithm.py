@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import torch
 
@@ -69,6 +69,9 @@ class Algorithm:
     >>> result.metrics["mean_test_accuracy"] > 0.5
     True
     """
+
+    relevance_is: ClassVar[str] = ""
+    """What the method takes for relevance, if it records some; reports say it."""
 
     def __post_init__(self) -> None:
         names = (name for name in ALGORITHMS if ALGORITHMS[name] is type(self))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -109,6 +109,7 @@ class CFFL(Algorithm):
         synergy with each of them.
     """
 
+    relevance_is: ClassVar[str] = "synergies"
     synergy: Literal["ica", "cos"] = option("ica", changes="relevance")
     solver: str = option("auto", names="solvers", needs={"overlap": 1}, changes="solver")
     time_limit: float | None = option(None, above=0, unset="no limit", changes="proof")

@@ -123,6 +123,17 @@ def test_the_truth_is_said_in_words_and_not_made_up(tmp_path):
     assert grouped[0].sum() == 5
 
 
+def test_a_method_that_records_relevance_says_what_that_is():
+    from learners.settings.declared import _files, declared_methods
+
+    records = {file.stem for file in _files() if "record(relevance=" in file.read_text()}
+    records |= {file.stem for file in _files() if "            relevance=relevance,"
+                in file.read_text()}  # fmt: skip
+    assert records == {
+        name for name, method in declared_methods().items() if getattr(method, "relevance_is", "")
+    }
+
+
 def test_a_report_of_natural_clients_says_that_there_is_no_truth(tmp_path):
     folder = write_run(tmp_path / "run", rounds=2)
     config = folder / "config.toml"
