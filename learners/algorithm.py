@@ -179,6 +179,11 @@ class Algorithm:
         return ()
 
     @property
+    def stops_early(self) -> bool:
+        """Whether clients train by epochs of their own data, so that `patience` has a say."""
+        return True
+
+    @property
     def validates(self) -> bool:
         """Whether clients measure something on their validation data, and so must have some."""
         return False
@@ -254,5 +259,10 @@ def algorithm_of(config: RunConfig) -> Algorithm:
         raise InvalidInputError(
             f"{config.algorithm} does not average models, so the aggregation"
             f" {config.aggregation!r} has nothing to decide"
+        )
+    if config.patience is not None and not algorithm.stops_early:
+        raise InvalidInputError(
+            f"{config.algorithm} does not train a client's model by epochs of its data, so patience"
+            " has nothing to stop"
         )
     return algorithm

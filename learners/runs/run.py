@@ -382,11 +382,11 @@ def data_of(config: RunConfig) -> FederatedData:
     return scored_on_held_out(data, config) if held_out else data
 
 
-def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
+def _check_validation_data(config: RunConfig, who: str, data: FederatedData) -> None:
     for number, client in enumerate(data.clients):
         if not len(client.validation):
             raise InvalidInputError(
-                f"{config.algorithm} measures models on validation data, and client {number} has"
+                f"{who} measures models on validation data, and client {number} has"
                 f" none; choose a validation_share above {config.validation_share:g}, or more"
                 " samples"
             )
@@ -454,7 +454,9 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     layout = checked_layout(module, data)
     algorithm.check(config, layout)
     if algorithm.validates:
-        _check_validation_data(config, data)
+        _check_validation_data(config, config.algorithm, data)
+    if config.patience is not None:
+        _check_validation_data(config, "patience", data)
     workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(
         config,

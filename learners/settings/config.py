@@ -112,6 +112,9 @@ class RunConfig:
         what is usual with the task.
     local_epochs
         Passes over a client's data in a round.
+    patience
+        Local epochs without a lower loss on a client's validation data after which it stops for
+        this round; it goes on with the model of its best epoch.
     batch_size
         Samples in a batch.
     optimizer
@@ -203,6 +206,9 @@ class RunConfig:
     weights_sha256: str | None = _training(None, unset="it is worked out", changes="models")
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
+    patience: int | None = _training(
+        None, least=1, unset="all local epochs are trained", changes="models"
+    )
     batch_size: int = _training(10, least=1, changes="models")
     optimizer: str = _training("sgd", changes="models")
     lr: float = _training(0.05, above=0, changes="models")

@@ -76,6 +76,7 @@ SETTINGS = {
     "weights_sha256": None,  # see tests/learners/runs/test_weights.py
     "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
+    "patience": (1, {"local_epochs": 8}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
     "lr": (0.06, {}),
