@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import torch
 
@@ -69,6 +69,9 @@ class Algorithm:
     >>> result.metrics["mean_test_accuracy"] > 0.5
     True
     """
+
+    relevance_is: ClassVar[str] = ""
+    """What the method takes for relevance, if it records some; reports say it."""
 
     def __post_init__(self) -> None:
         names = (name for name in ALGORITHMS if ALGORITHMS[name] is type(self))
@@ -176,6 +179,11 @@ class Algorithm:
         return ()
 
     @property
+    def stops_early(self) -> bool:
+        """Whether clients train by epochs of their own data, so that `patience` has a say."""
+        return True
+
+    @property
     def validates(self) -> bool:
         """Whether clients measure something on their validation data, and so must have some."""
         return False
@@ -251,5 +259,10 @@ def algorithm_of(config: RunConfig) -> Algorithm:
         raise InvalidInputError(
             f"{config.algorithm} does not average models, so the aggregation"
             f" {config.aggregation!r} has nothing to decide"
+        )
+    if config.patience is not None and not algorithm.stops_early:
+        raise InvalidInputError(
+            f"{config.algorithm} does not train a client's model by epochs of its data, so patience"
+            " has nothing to stop"
         )
     return algorithm

@@ -36,6 +36,7 @@ def own_document(config: RunConfig, n_clients: int | None) -> dict[str, Any]:
         "clients": [
             {
                 "name": name,
+                **({"group": client.domain} if client.domain else {}),
                 "train": len(client.train),
                 "validation": len(client.validation),
                 "test": len(client.test),

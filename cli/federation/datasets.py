@@ -49,6 +49,9 @@ def datasets_command(
     client_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column with the client's name.")
     ] = None,
+    group_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with what a client belongs to.")
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(help="classification or regression. [default: by the target]"),
@@ -76,6 +79,7 @@ def datasets_command(
     own = {
         "target": target,
         "client_column": client_column,
+        "group_column": group_column,
         "task": task,
         "schema": None if schema is None else str(schema),
         "share_statistics": share_statistics or None,

@@ -131,9 +131,9 @@ def _markdown(rows: Sequence[Option]) -> Iterator[str]:
 
 
 def _default(row: Option) -> str:
-    if row.default is None:
+    if row.default is None or row.default == ():
         return row.unset or "none"
-    return "none" if row.default == () else written(row.default)
+    return written(row.default)
 
 
 def _domain(row: Option) -> str:

@@ -72,13 +72,18 @@ def run_command(
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
     names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
     check_names(names | {"models": settings.model}, settings.plugins)
+    for metric in settings.metric:
+        check_names({"metrics": metric}, settings.plugins)
     if dry_run:
         from learners.runs.folder import RunFolder
         from learners.runs.forecast import forecast
 
         if out is not None:
             RunFolder.check_free(out, force=force)
-        show_forecast(forecast(settings), json_output)
+        told = forecast(settings)
+        if told.told and not quiet:
+            _tell(told.told)
+        show_forecast(told, json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
     from learners.loggers.named import loggers_of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from coalitions.structure import CoalitionStructure
 from coalitions.structures.comparison import adjusted_rand_index
 from learners.data.ground_truth import detection
-from learners.runs.reading import Clients, RunRecord
+from learners.runs.reading import RunRecord
 
 TITLES = {
     "index": ("agreement", "Coalitions and the truth", "adjusted Rand index"),
@@ -20,17 +20,30 @@ TITLES = {
 """Name, title and unit of the chart of each number."""
 
 
-def truth_of(clients: Clients | None) -> tuple[NDArray[np.bool_], str] | None:
-    """Return who is truly relevant to whom and why, in words; None if the data do not say."""
+NO_TRUTH = (
+    "nobody said which of these clients belong together, so there is no truth to compare with"
+)
+
+
+def truth_of(run: RunRecord) -> tuple[NDArray[np.bool_] | None, str]:
+    """Return who is truly relevant to whom, and why, in words.
+
+    Labels in common tell something where a partition dealt them out. Clients that came with data
+    of their own may have all labels and nothing in common: there is a truth only if they have
+    groups.
+    """
+    clients = run.clients
     if clients is None:
-        return None
+        return None, ""
     if any(clients.domains):
-        words = "the same domain"
+        words = "the same group" if run.natural else "the same domain"
         if any(clients.poisoned):
             words += ", both poisoned or both not"
         return clients.related(), words
+    if run.natural:
+        return None, NO_TRUTH
     if clients.labels.shape[1] == 0:  # targets are numbers
-        return None
+        return None, ""
     return clients.related(), "a label in common"
 
 
@@ -41,10 +54,9 @@ def agreement(run: RunRecord) -> dict[str, dict[int, float]]:
     what chance gives. Precision and recall are for relevance: j is found relevant to i if its
     relevance is positive.
     """
-    known = truth_of(run.clients)
-    if known is None:
+    truth, _ = truth_of(run)
+    if truth is None:
         return {}
-    truth, _ = known
     found: dict[str, dict[int, float]] = {}
     whole = _partition(truth)
     if whole is not None and run.structures:

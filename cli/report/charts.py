@@ -86,7 +86,7 @@ class Dots:
 class Heatmap:
     """A matrix per round, [rounds, n, n], with a slider; NaN is what nobody knows.
 
-    `truth_is` says in words when a pair is true.
+    `truth_is` says in words when a pair is true, or why nobody knows.
     """
 
     name: str

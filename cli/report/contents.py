@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from cli.report.charts import (
 from cli.report.methods import Method
 from learners.comparisons.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord
+from learners.settings.declared import declared_methods
 
 MATRIX_TITLES = {
     "relevance": "Who is relevant to whom",
@@ -32,19 +34,18 @@ MATRIX_TITLES = {
     "influence": "Influence",
 }
 
-MEASURES = {
-    "pfedsv": "Shapley values",
-    "cffl": "synergies",
-    "fedc2i": "influence",
-    "fedacs": "similarity",
-}
-"""What a method takes for relevance."""
-
 
 def _matrix_title(run: RunRecord, name: str) -> str:
     title = MATRIX_TITLES.get(name, name.capitalize())
-    measure = MEASURES.get(str(run.config["algorithm"]), "") if name == "relevance" else ""
+    measure = _measures().get(str(run.config["algorithm"]), "") if name == "relevance" else ""
     return f"{title} ({measure})" if measure else title
+
+
+@cache
+def _measures() -> dict[str, str]:
+    """Return what each method takes for relevance, as it says of itself."""
+    methods = declared_methods().items()
+    return {name: getattr(method, "relevance_is", "") for name, method in methods}
 
 
 FEW = 4
@@ -251,7 +252,7 @@ def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
     return [
         Dots(
             f"split{key}",
-            f"Training images by label and client{tag}",
+            f"Training samples by label and client{tag}",
             "client",
             "label",
             [str(label) for label in range(counts.shape[0])],
@@ -285,9 +286,7 @@ def _client_names(run: RunRecord) -> list[str]:
 
 def _heatmap(run: RunRecord, name: str, title: str, frames: NDArray[np.float64]) -> Heatmap:
     rounds = [int(line["round"]) for line in run.history][: len(frames)]
-    known = truth_of(run.clients)
-    truth, words = (None, "") if known is None else known
-    return Heatmap(name, title, _client_names(run), frames, rounds, truth, words)
+    return Heatmap(name, title, _client_names(run), frames, rounds, *truth_of(run))
 
 
 def _coalitions(run: RunRecord, key: str) -> list[Chart]:

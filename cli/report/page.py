@@ -168,7 +168,8 @@ def _figure(chart: Chart) -> str:
         f' value="{last}" aria-label="round"><output>round {chart.rounds[-1]}</output></label>'
     )
     if chart.truth is None:
-        return f"<figure>{title}{canvas}{slider}</figure>"
+        why = f"<p>{words(chart.truth_is)}</p>" if chart.truth_is else ""
+        return f"<figure>{title}{canvas}{slider}{why}</figure>"
     legend = f"<p>the truth: {words(chart.truth_is)}</p>"
     truth = f'<div>{legend}<div class="chart" id="{name}-truth"></div></div>'
     pair = f'<div class="pair"><div><p>what was found</p>{canvas}</div>{truth}</div>'

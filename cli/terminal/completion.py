@@ -17,6 +17,7 @@ _PLACES = {
     "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
     "datasets": ("DATASETS", "learners.data.sources"),
     "experiments": ("EXPERIMENTS", "learners.reproduction.experiments"),
+    "metrics": ("METRICS", "learners.measures.metrics"),
     "models": ("MODELS", "learners.models"),
     "solvers": ("SOLVERS", "solvers"),
     "estimators": ("ESTIMATORS", "coalitions.estimators"),
@@ -27,7 +28,7 @@ _PLACES = {
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 
-UNLISTED = ("models",)
+UNLISTED = ("models", "metrics")
 """Kinds that no command lists; the help of their options does."""
 
 
@@ -50,7 +51,12 @@ def registered(kind: str) -> list[str]:
     )
 
 
-SPOKEN = {"algorithms": "algorithm", "datasets": "data set", "models": "model"}
+SPOKEN = {
+    "algorithms": "algorithm",
+    "datasets": "data set",
+    "models": "model",
+    "metrics": "metric",
+}
 """What one of a kind is called, where looking it up loads torch."""
 
 

@@ -67,7 +67,9 @@ def _flag(row: Option) -> inspect.Parameter:
         help=help_text,
         metavar=None if row.choices is None else "|".join(row.choices),
         rich_help_panel=row.group,
-        autocompletion=None if row.names is None else completion(row.names),
+        autocompletion=None
+        if row.names is None
+        else completion(row.names, several=kind == list[str]),
     )
     return inspect.Parameter(
         row.name,
@@ -106,6 +108,8 @@ def settings(
     for key in ("data_dir", "schema", "weights"):  # a run's folder may be used from elsewhere
         if given.get(key) is not None:
             given[key] = str(Path(given[key]).resolve())
+    if given.get("weights") is not None:
+        values.pop("weights_sha256", None)  # that of the file which the file of settings named
     if given.get("metric"):
         given["metric"] = [name.strip() for each in given["metric"] for name in each.split(",")]
     if given.get("dataset") is not None and given["dataset"] not in registered("datasets"):

@@ -50,6 +50,11 @@ class APFL(Algorithm):
     adapt: Literal["round", "step", "never"] = option("round", changes="models")
 
     @property
+    def stops_early(self) -> bool:
+        """Not so: two models take every step together."""
+        return False
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("apfl",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,14 @@ from coalitions.game import FloatMatrix, FloatVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.tasks import deploy, fine_tune_pairs, gradient, train
+from learners.client.tasks import (
+    deploy,
+    evaluate,
+    evaluate_many,
+    fine_tune_pairs,
+    gradient,
+    train,
+)
 from learners.rows.parameters import weighted_mean
 from learners.settings.options import option
 from solvers import solve, solve_overlapping
@@ -32,6 +39,9 @@ if TYPE_CHECKING:
 
 Models = Mapping[int, "Tensor"]
 """What clients uploaded, by client."""
+
+ROUNDING = 1e-9
+"""Sums of accuracies that differ by less are equal."""
 
 GRADIENTS_AT_ONCE = 64
 """Pairs whose gradients the server holds at a time: all n² of them may not fit in memory."""
@@ -100,6 +110,7 @@ class CFFL(Algorithm):
         synergy with each of them.
     """
 
+    relevance_is: ClassVar[str] = "synergies"
     synergy: Literal["ica", "cos"] = option("ica", changes="relevance")
     solver: str = option("auto", names="solvers", needs={"overlap": 1}, changes="solver")
     time_limit: float | None = option(None, above=0, unset="no limit", changes="proof")
@@ -222,10 +233,16 @@ class CFFL(Algorithm):
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]
     ) -> dict[int, Message]:
-        """Train the mean model, and join the coalition with the best synergy; else stay alone.
+        """Train the mean model, and join the coalition with the best synergy, or stay alone.
 
         A newcomer's synergy with a coalition is the sum of those with its members, measured on
-        both sides. It then uses the mean of its own model and theirs.
+        both sides; alone it is 0. It then uses the mean of its own model and theirs.
+
+        Accuracies on n held-out samples come in steps of 1/n, so with few samples ``ica`` cannot
+        tell coalitions apart: one sample of the newcomer, right or wrong with every member, is
+        :math:`|C| / 2n`. Of all that are within such a step of the best, it takes the one whose
+        mean model has the lowest loss on the same samples. Of another metric than accuracy, that
+        is for equal synergies only.
         """
         models, labels = state["models"], state["labels"]
         weights = models.new_tensor([float(labels.count(k)) for k in range(len(models))])
@@ -233,15 +250,37 @@ class CFFL(Algorithm):
         replies = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
         stored = federation.ask(deploy, {c: {} for c in federation.clients}, measuring=True)
         members = {c: reply["model"] for c, reply in stored.items()}
-        found: dict[int, Message] = {}
-        for c, reply in replies.items():
-            own = reply["model"]
-            synergies = self._with_newcomer(federation, members, c, own)
-            worth = {k: sum(v for m, v in synergies.items() if labels[m] == k) for k in set(labels)}
-            best = max(sorted(worth), key=lambda k: worth[k])
-            joined = [members[m] for m in members if labels[m] == best] if worth[best] > 0 else []
-            found[c] = {"model": self._mean(federation, [own, *joined])}
-        return found
+        own = {c: reply["model"] for c, reply in replies.items()}
+        steps = self._steps(federation, own)
+        choices = [[], *([m for m in members if labels[m] == k] for k in sorted(set(labels)))]
+        found: dict[int, list[Tensor]] = {}
+        for c in own:
+            synergies = self._with_newcomer(federation, members, c, own[c])
+            worth = [sum(synergies.get(m, 0.0) for m in block) for block in choices]
+            near = equally_good(worth, list(map(len, choices)), steps.get(c, 0.0))
+            joined = [[members[m] for m in choices[k]] for k in near]
+            found[c] = [self._mean(federation, [own[c], *rows]) for rows in joined]
+        return {c: {"model": row} for c, row in self._of_least_loss(federation, found).items()}
+
+    def _steps(self, federation: Federation, own: Models) -> dict[int, float]:
+        """Return what one held-out sample of each newcomer is worth with a member, if anything."""
+        if self.synergy == "cos" or self.gain not in ("auto", "accuracy"):
+            return {}
+        asked = {c: {"model": row, "on": self.ica_on} for c, row in own.items()}
+        told = federation.ask(evaluate, asked, measuring=True)
+        return {c: 1 / (2 * each["samples"]) for c, each in told.items() if "accuracy" in each}
+
+    def _of_least_loss(
+        self, federation: Federation, rows: Mapping[int, list[Tensor]]
+    ) -> dict[int, Tensor]:
+        """Return each newcomer's model of the lowest loss on its held-out data; else the first."""
+        several = {c: torch.stack(some) for c, some in rows.items() if len(some) > 1}
+        chosen = {c: some[0] for c, some in rows.items()}
+        if self.synergy == "ica" and several:
+            asked = {c: {"models": some, "on": self.ica_on} for c, some in several.items()}
+            for c, told in federation.ask(evaluate_many, asked, measuring=True).items():
+                chosen[c] = rows[c][int(np.argmin(told["loss"]))]
+        return chosen
 
     def _with_newcomer(
         self, federation: Federation, members: Models, newcomer: int, own: Tensor
@@ -286,6 +325,31 @@ class CFFL(Algorithm):
     def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
         models = torch.stack(rows)
         return federation.combine(models, models.new_ones(len(models)))
+
+
+def equally_good(worth: Sequence[float], sizes: Sequence[int], step: float) -> list[int]:
+    """Return which choices are as good as the best, for all that can be told.
+
+    Parameters
+    ----------
+    worth, sizes
+        Synergy with each coalition, and its number of members.
+    step
+        What one held-out sample is worth with a member.
+
+    Examples
+    --------
+    >>> equally_good([0.0, 0.25, 0.75], [0, 2, 2], step=0.125)
+    [2]
+    >>> equally_good([0.0, 0.5, 0.75], [0, 2, 2], step=0.125)
+    [1, 2]
+    """
+    best = int(np.argmax(worth))
+    return [
+        k
+        for k, value in enumerate(worth)
+        if value >= worth[best] - step * max(sizes[k], sizes[best]) - ROUNDING
+    ]
 
 
 def membership_weights(

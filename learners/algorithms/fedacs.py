@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -59,6 +59,7 @@ class FedACS(Algorithm):
         models. (The paper writes that ∞ does.)
     """
 
+    relevance_is: ClassVar[str] = "similarity"
     p: float = option(0.5, least=0, most=1, needs={"delta": None}, changes="models")
     delta: float | None = option(None, unset="p decides", changes="models")
     among: Literal["present", "all"] = option("present", changes="models")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 
@@ -68,6 +68,7 @@ class FedAMP(Algorithm):
         term pulls.
     """
 
+    relevance_is: ClassVar[str] = "attention"
     attention: Literal["distance", "cosine"] = option("distance", changes="models")
     lam: float = option(0.1, least=0, changes="models")
     sigma: float = option(10.0, least=0, changes="models")

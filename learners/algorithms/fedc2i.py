@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -74,6 +74,7 @@ class FedC2I(Algorithm):
         all, or the client's own (``local``).
     """
 
+    relevance_is: ClassVar[str] = "influence"
     gamma: float = option(5.0, least=0, changes="models")
     variant: Literal["full", "client", "class-local", "class-global"] = option(
         "full", changes="models"

@@ -59,6 +59,11 @@ class FedEM(Algorithm):
     k: int = option(3, least=1, changes="traffic")
 
     @property
+    def stops_early(self) -> bool:
+        """Not so: components see weighted samples."""
+        return False
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("fedem",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -64,6 +64,7 @@ class FedFomo(Algorithm):
         What this chance loses in each round, down to 0.
     """
 
+    relevance_is: ClassVar[str] = "weights"
     k: int = option(5, least=0, changes="traffic")
     epsilon: float = option(0.3, least=0, most=1, changes="relevance")
     epsilon_decay: float = option(0.05, least=0, changes="relevance")

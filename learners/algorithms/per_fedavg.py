@@ -60,6 +60,11 @@ class PerFedAvg(Algorithm):
     delta: float = option(1e-3, above=0, needs={"variant": "hf"}, changes="models")
 
     @property
+    def stops_early(self) -> bool:
+        """Not so: clients take steps, not epochs."""
+        return False
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Names of the tasks the method asks its clients for."""
         return ("per-fedavg",)

@@ -64,6 +64,11 @@ class PFedMe(Algorithm):
     personal_lr: float | None = option(None, above=0, unset="1 / (λ + 1/lr)", changes="models")
     beta: float = option(1.0, above=0, changes="models")
 
+    @property
+    def stops_early(self) -> bool:
+        """Not so: every batch is solved for by itself."""
+        return False
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.eta is not None and self.eta * self.lam > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -123,6 +123,7 @@ class PFedSV(Algorithm):
         (Fig. 4): then only the weights are left to the method.
     """
 
+    relevance_is: ClassVar[str] = "Shapley values"
     k: int = option(5, least=0, needs={"told": False}, changes="traffic")
     dynamic: bool = option(True, needs={"told": False}, changes="traffic")
     order: Literal["auto", "scan", "mixed", "top-k"] = option(

@@ -29,7 +29,7 @@ from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.run import data_of
-from learners.runs.weights import load_weights
+from learners.runs.weights import bound_to_weights, load_weights
 from learners.settings.config import RunConfig
 from learners.settings.descent import learning_rate
 
@@ -257,6 +257,7 @@ class _Attacker:
             seed=self.config.seed,
         )
         if self.config.weights is not None:
+            bound_to_weights(self.config)
             load_weights(Path(self.config.weights), module, self.config.model)
         return module
 

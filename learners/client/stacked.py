@@ -123,6 +123,8 @@ def _why_alone(asked: Fit) -> str | None:
         return f"the optimizer {settings.optimizer} is torch's own"
     if settings.weight_decay or settings.max_gradient_norm is not None:
         return "weight_decay and max_gradient_norm are for one model at a time"
+    if settings.patience is not None:
+        return "patience: each client stops when its own validation data say so"
     if settings.augment is not None:
         return "augment: each client draws from a stream of its own"
     if not asked.start.shape == asked.anchor.shape == workspace.row.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -189,12 +190,66 @@ def fit_alone(asked: Fit) -> Fitted:
         taken = plain_steps()
     else:
         taken = steps_along(plain_gradients())
+    stopping = _stopping(asked)
     with training_mode(client, purpose):
         for value in taken:
             total += value
             n_batches += 1
+            if stopping is not None and stopping.after(n_batches):
+                break
     workspace.freeze_all_but(None)
-    return Fitted(workspace.saved(), float(total) / max(n_batches, 1))
+    model = workspace.saved() if stopping is None else stopping.best
+    return Fitted(model, float(total) / max(n_batches, 1))
+
+
+class _Stopping:
+    """Keeps the model of the epoch with the lowest validation loss, and says when to stop.
+
+    Parameters
+    ----------
+    client
+        Who trains, with its model in the workspace.
+    per_epoch
+        Batches of an epoch.
+    patience
+        Epochs without a lower loss after which it is enough.
+    """
+
+    def __init__(self, client: Client, per_epoch: int, patience: int) -> None:
+        self._client, self._per_epoch, self._patience = client, per_epoch, patience
+        self._lowest, self._since = math.inf, 0
+        self.best = client.workspace.saved()
+
+    def after(self, n_batches: int) -> bool:
+        """Tell whether to stop after so many batches."""
+        if n_batches % self._per_epoch:
+            return False
+        workspace = self._client.workspace
+        workspace.module.eval()
+        loss = score_predictions(
+            lambda inputs: predicted(workspace.module, inputs),
+            self._client.data.validation,
+            workspace.goal,
+        ).loss
+        workspace.module.train()
+        self._since += 1
+        if loss < self._lowest:
+            self._lowest, self._since, self.best = loss, 0, workspace.saved()
+        return self._since >= self._patience
+
+
+def _stopping(asked: Fit) -> _Stopping | None:
+    """Return what stops a training early: only if it goes by epochs of the client's own data."""
+    client, patience = asked.client, asked.client.config.patience
+    epochs = client.config.local_epochs if asked.epochs is None else asked.epochs
+    own = asked.data is client.data.train and asked.steps is None
+    n_samples, size = len(asked.data), client.config.batch_size
+    if patience is None or not own or epochs < 2 or not n_samples:
+        return None
+    if not len(client.data.validation):  # of a node elsewhere; here, a run is refused before
+        return None
+    lone = client.workspace.has_batch_norm and n_samples > 1 and n_samples % size == 1
+    return _Stopping(client, max(1, math.ceil(n_samples / size) - lone), patience)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from coalitions.errors import InvalidInputError, did_you_mean
+from learners.measures.metrics import LOSS, lower_is_better
 
 ACCURACY = "accuracy"
 
 _OLDEST = {
     ACCURACY: ("mean_test_accuracy", "per_client_test_accuracy"),
-    "loss": ("mean_test_loss", "per_client_test_loss"),
+    LOSS: ("mean_test_loss", "per_client_test_loss"),
 }
 """Where a round's line has the metrics that every run has."""
 
@@ -59,10 +60,8 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> Score:
     (0.9,)
     """
     told = line.get("metrics") or {}
-    lower = metric == "loss"
     if metric in told:
         mean, clients = told[metric]["mean"], told[metric]["per_client"]
-        lower = not told[metric].get("higher_is_better", True)
     elif metric in _OLDEST:
         mean, clients = (line.get(key) for key in _OLDEST[metric])
     else:
@@ -73,6 +72,8 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> Score:
             f"the runs have no metric {metric!r}; {did_you_mean(metric, there)}there are:"
             f" {', '.join(dict.fromkeys(there))}"
         )
+    higher = told.get(metric, {}).get("higher_is_better")  # a run's own metric says so itself
+    lower = lower_is_better(metric) if higher is None else not higher
     return Score(float(mean), tuple(clients or ()), lower)
 
 

@@ -32,6 +32,9 @@ Arrays: TypeAlias = tuple[Inputs, NDArray[Any]]
 
 _Named: TypeAlias = dict[str, NDArray[Any]]
 
+MOST_NAMED = 5
+"""So many clients are named in a sentence; of more, it says how many there are."""
+
 
 def federation_of(
     name: str,
@@ -104,11 +107,11 @@ def federation_of(
     poisons = poison_of(
         poison, n_clients=len(clients), n_classes=targets.n_outputs, kind=targets.kind
     )
+    alone = _of_one_kind(targets, {client: truth for client, (truth, _) in truths.items()})
     made = []
     for number, client in enumerate(everyone):
         of_training, of_testing = everyone[client]
         to_learn, to_test = truths[client]
-        _check_variety(client, targets, to_learn)
         made.append(
             _client(
                 client,
@@ -121,7 +124,7 @@ def federation_of(
                 seed,
             )
         )
-    data = FederatedData(name, tuple(made), inputs, targets)
+    data = FederatedData(name, tuple(made), inputs, targets, _notice(alone))
     if any(each.kind == "noise" for each in poisons.values()):
         data.only_pictures("the poison noise")
     return data
@@ -366,24 +369,48 @@ def _as_whole(client: str, truth: NDArray[Any]) -> NDArray[np.int64]:
     return truth.astype(np.int64)
 
 
-def _check_variety(client: str, targets: Targets, truth: NDArray[Any]) -> None:
-    """Refuse a client from whose targets nothing can be learnt."""
-    if targets.kind == "next-token":
-        if not (truth != IGNORED).any():
-            raise InvalidInputError(f"client {shown(client)} has no token to learn")
-        return
-    if len(np.unique(truth, axis=0)) > 1:
-        return
-    if targets.kind == "classification":
-        only = targets.names[truth[0]] if targets.names else truth[0]
+def _of_one_kind(targets: Targets, learnt: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+    """Return the clients whose training data have one class only, and which.
+
+    Such a client has something to teach to others, and to learn from them. Refused are clients
+    from whose targets nothing can be learnt, and a federation where nobody has another class.
+    """
+    found: dict[str, str] = {}
+    for client, truth in learnt.items():
+        if targets.kind == "next-token":
+            if not (truth != IGNORED).any():
+                raise InvalidInputError(f"client {shown(client)} has no token to learn")
+        elif len(np.unique(truth, axis=0)) == 1:
+            if targets.kind == "regression":
+                raise InvalidInputError(
+                    f"client {shown(client)}: the target of all its training data is the same, so"
+                    " there is nothing to learn; leave it out"
+                )
+            found[client] = _spoken_class(targets, truth[0])
+    if len(found) == len(learnt) and len(set(found.values())) == 1:
         raise InvalidInputError(
-            f"client {shown(client)} has one class only in its training data, {shown(str(only))};"
-            " give it others, join it with another client, or leave it out"
+            f"the training data of all {len(learnt)} clients, {shown(next(iter(found)))} first,"
+            f" have one class only, {shown(next(iter(found.values())))}; there is nothing to learn"
         )
-    raise InvalidInputError(
-        f"client {shown(client)}: the target of all its training data is the same, so there is"
-        " nothing to learn; leave it out"
-    )
+    return found
+
+
+def _spoken_class(targets: Targets, one: Any) -> str:  # noqa: ANN401 (a class, or labels)
+    names = targets.names
+    if targets.kind == "classification":
+        return names[one] if names else str(one)
+    there = [names[k] if names else str(k) for k in np.flatnonzero(one)]
+    return ", ".join(there) or "no label"
+
+
+def _notice(alone: Mapping[str, str]) -> str:
+    """Return a sentence on the clients that have one class only; nothing if there are none."""
+    if not alone:
+        return ""
+    named = [f"{shown(client)} ({only})" for client, only in alone.items()]
+    listed = ", ".join(named[:MOST_NAMED]) + ", …" * (len(named) > MOST_NAMED)
+    many = f"{len(named)} clients have" if len(named) > 1 else "a client has"
+    return f"{many} one class only in the training data: {listed}"
 
 
 def _client(

@@ -1,7 +1,8 @@
 """Metrics: how good a client's predictions are, in numbers that people report.
 
 Each is computed on one client's predictions. Where a metric says nothing, as AUROC does of data
-that have one class only, it is None for that client.
+that have one class only, it is None for that client. Nothing here needs torch: tables and reports
+learn from `METRICS`, too, which metrics there are and which way is better.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.contents import IGNORED, Kind, Targets
+from learners.data.kinds import IGNORED, Kind, Targets
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -131,6 +132,21 @@ class Metric:
 
 METRICS: Registry[Metric] = Registry("metric", "learners.measures.metrics")
 
+LOSS = "loss"
+"""What every run has beside its metrics; lower is better, whatever the loss is."""
+
+
+def lower_is_better(name: str) -> bool:
+    """Tell which way a metric is better, by its name; of a user's own, higher is.
+
+    Examples
+    --------
+    >>> lower_is_better("rmse"), lower_is_better("auroc"), lower_is_better("loss")
+    (True, False, True)
+    """
+    return name == LOSS or (name in METRICS and not METRICS[name].higher_is_better)
+
+
 USUAL: dict[Kind, str] = {
     "classification": "accuracy",
     "multi-label": "macro-f1",
@@ -144,29 +160,34 @@ _ONE_CLASS = "the data have one class only"
 
 
 def _metric(
-    name: str, *kinds: Kind, higher_is_better: bool = True, undefined: str = ""
+    *kinds: Kind, higher_is_better: bool = True, undefined: str = ""
 ) -> Callable[[Callable[[Predictions], float | None]], Metric]:
+    """Return what makes a metric of a function, called as the function is."""
+
     def make(compute: Callable[[Predictions], float | None]) -> Metric:
-        made = Metric(name, kinds, compute, higher_is_better, undefined)
-        return METRICS.register(name)(made)
+        name = compute.__name__.replace("_", "-")
+        return Metric(name, kinds, compute, higher_is_better, undefined)
 
     return make
 
 
-@_metric("accuracy", *_CLASSES)
+@METRICS.register("accuracy")
+@_metric(*_CLASSES)
 def accuracy(given: Predictions) -> float:
     """Share of samples (or tokens) that are right."""
     return float((given.chosen == given.truth).mean())
 
 
-@_metric("balanced-accuracy", *_CLASSES)
+@METRICS.register("balanced-accuracy")
+@_metric(*_CLASSES)
 def balanced_accuracy(given: Predictions) -> float:
     """Mean over the classes that occur of the share of each that is right."""
     right = given.chosen == given.truth
     return float(np.mean([right[given.truth == c].mean() for c in np.unique(given.truth)]))
 
 
-@_metric("macro-f1", *_CLASSES, "multi-label")
+@METRICS.register("macro-f1")
+@_metric(*_CLASSES, "multi-label")
 def macro_f1(given: Predictions) -> float:
     """Mean over classes (or labels) of the harmonic mean of precision and recall."""
     if given.kind == "multi-label":
@@ -182,7 +203,8 @@ def macro_f1(given: Predictions) -> float:
     return float(np.mean(scores))
 
 
-@_metric("auroc", *_CLASSES, "multi-label", undefined=_ONE_CLASS)
+@METRICS.register("auroc")
+@_metric(*_CLASSES, "multi-label", undefined=_ONE_CLASS)
 def auroc(given: Predictions) -> float | None:
     """Area under the ROC curve: how often a positive outranks a negative; ties count half."""
     areas = [_area(truth, scores) for truth, scores in given.against_the_rest()]
@@ -198,7 +220,8 @@ def _area(truth: NDArray[np.bool_], scores: Floats) -> float:
     return float(above / (positives * (len(truth) - positives)))
 
 
-@_metric("average-precision", *_CLASSES, "multi-label", undefined=_ONE_CLASS)
+@METRICS.register("average-precision")
+@_metric(*_CLASSES, "multi-label", undefined=_ONE_CLASS)
 def average_precision(given: Predictions) -> float | None:
     """Precision at every threshold, weighted by the recall it adds."""
     found = [_precision(truth, scores) for truth, scores in given.against_the_rest()]
@@ -215,7 +238,8 @@ def _precision(truth: NDArray[np.bool_], scores: Floats) -> float:
     return float((precision * np.diff(recall, prepend=0.0)).sum())
 
 
-@_metric("log-loss", *_CLASSES, "multi-label", higher_is_better=False)
+@METRICS.register("log-loss")
+@_metric(*_CLASSES, "multi-label", higher_is_better=False)
 def log_loss(given: Predictions) -> float:
     """Mean of −ln of the probability given to what is right."""
     if given.kind == "multi-label":
@@ -224,7 +248,8 @@ def log_loss(given: Predictions) -> float:
     return float(-given.log_chances[np.arange(len(given)), given.truth].mean())
 
 
-@_metric("calibration-error", *_CLASSES, higher_is_better=False)
+@METRICS.register("calibration-error")
+@_metric(*_CLASSES, higher_is_better=False)
 def calibration_error(given: Predictions) -> float:
     """Mean distance of confidence from accuracy over 15 bins of confidence, by their sizes."""
     confidence = np.exp(given.log_chances.max(axis=1))
@@ -234,19 +259,22 @@ def calibration_error(given: Predictions) -> float:
     return float(np.abs(apart).sum() / len(given))
 
 
-@_metric("rmse", "regression", higher_is_better=False)
+@METRICS.register("rmse")
+@_metric("regression", higher_is_better=False)
 def rmse(given: Predictions) -> float:
     """Root of the mean squared error; the mean over the numbers of a target."""
     return float(np.sqrt(((given.outputs - given.truth) ** 2).mean(axis=0)).mean())
 
 
-@_metric("mae", "regression", higher_is_better=False)
+@METRICS.register("mae")
+@_metric("regression", higher_is_better=False)
 def mae(given: Predictions) -> float:
     """Mean absolute error."""
     return float(np.abs(given.outputs - given.truth).mean())
 
 
-@_metric("r2", "regression", undefined="the targets are all the same")
+@METRICS.register("r2")
+@_metric("regression", undefined="the targets are all the same")
 def r2(given: Predictions) -> float | None:
     """Share of the targets' variance that is explained; below 0 it is worse than their mean."""
     spread = ((given.truth - given.truth.mean(axis=0)) ** 2).sum(axis=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,11 @@ from torch import Tensor
 from learners.client.client import Client, Samples, Site, answer
 from learners.client.tasks import describe
 from learners.client.training import EVALUATION_CHUNK, client_loss
+from learners.data.contents import FederatedData
+from learners.measures.losses import LossFunction
+from learners.measures.metrics import OwnMetric
 from learners.rows.workspace import predicted
+from learners.runs.own import Clients, Factory, Own
 from learners.runs.run import prepare
 from learners.server.engines.engine import Replies
 from learners.server.engines.local import n_workers, one_thread
@@ -60,6 +64,8 @@ class Forecast:
         Of the whole run: exact, or the most it can be.
     exact
         Whether it is exact, provided that no answer has to be refused.
+    told
+        What would be done with data of one's own, in a sentence.
     """
 
     config: RunConfig
@@ -69,6 +75,7 @@ class Forecast:
     memory: Mapping[str, int]
     traffic: Traffic
     exact: bool
+    told: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the forecast as plain values."""
@@ -101,10 +108,25 @@ class Forecast:
         ]
 
 
-def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
+def forecast(
+    config: Mapping[str, Any] | RunConfig,
+    *,
+    data: Clients | FederatedData | None = None,
+    model: Factory | None = None,
+    loss: str | LossFunction | None = None,
+    metrics: Sequence[str | OwnMetric] = (),
+    target: str | None = None,
+) -> Forecast:
     """Return what a run would take; what the run would refuse at once is refused here.
 
     Nothing is written, and nothing that was trained is kept.
+
+    Parameters
+    ----------
+    config
+        Settings by name.
+    data, model, loss, metrics, target
+        What `run` would be given beside them.
 
     Examples
     --------
@@ -113,7 +135,7 @@ def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
     (True, 828150)
     """
     began = time.process_time()
-    prepared = prepare(RunConfig.of(config))
+    prepared = prepare(RunConfig.of(config), Own(data, model, loss, tuple(metrics), target))
     config, site = prepared.config, prepared.site
     setup_seconds = time.process_time() - began
     engine = _Rehearsal(site, n_workers(site, config.workers))
@@ -152,6 +174,7 @@ def forecast(config: Mapping[str, Any] | RunConfig) -> Forecast:
         memory=memory,
         traffic=_total(federation.ledger, config.rounds) if traffic is None else traffic,
         exact=traffic is None,
+        told=prepared.told,
     )
 
 

@@ -38,6 +38,7 @@ _FOR_OTHER_DATA = (
     "data_dir",
     "target",
     "client_column",
+    "group_column",
     "schema",
     "share_statistics",
     "data_sha256",

@@ -24,6 +24,9 @@ from learners.runs.checksums import check_sum, read_sums
 from learners.server.left_out import left_out
 from learners.settings.config import RunConfig
 
+_OF_THEIR_OWN = ("natural", "own")
+"""What `partition` says where there was nothing to deal out; ``own``: the nodes of Flower."""
+
 
 @dataclass(frozen=True)
 class Clients:
@@ -106,6 +109,11 @@ class RunRecord:
     def n_clients(self) -> int:
         """Number of clients."""
         return int(self.config["clients"]) - int(self.config.get("new_clients", 0))
+
+    @property
+    def natural(self) -> bool:
+        """Whether clients came with data of their own, and none were dealt out to them."""
+        return self.config.get("partition") in _OF_THEIR_OWN
 
     @property
     def evaluated(self) -> list[Mapping[str, Any]]:

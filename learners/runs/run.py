@@ -31,8 +31,9 @@ from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
+from learners.runs.judging import check_metrics
 from learners.runs.own import MARK, Clients, Factory, Own
-from learners.runs.weights import load_weights
+from learners.runs.weights import bound_to_weights, load_weights
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import ENGINES, MakeEngine
 from learners.server.engines.local import compute, n_workers, one_thread
@@ -381,11 +382,11 @@ def data_of(config: RunConfig) -> FederatedData:
     return scored_on_held_out(data, config) if held_out else data
 
 
-def _check_validation_data(config: RunConfig, data: FederatedData) -> None:
+def _check_validation_data(config: RunConfig, who: str, data: FederatedData) -> None:
     for number, client in enumerate(data.clients):
         if not len(client.validation):
             raise InvalidInputError(
-                f"{config.algorithm} measures models on validation data, and client {number} has"
+                f"{who} measures models on validation data, and client {number} has"
                 f" none; choose a validation_share above {config.validation_share:g}, or more"
                 " samples"
             )
@@ -395,7 +396,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
     own = Own() if own is None else own
-    config, brought = own.marked(config)
+    config, brought = own.marked(bound_to_weights(config))
     ENGINES[config.engine]
     if config.engine != "local" and (own.data or own.model or own.loss or own.metrics):
         raise InvalidInputError(
@@ -424,7 +425,10 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     if config.augment is not None:
         data.only_pictures("augment")
     loss, metrics = own.loss or config.loss, own.metrics or config.metric
-    goal_of(data.targets, loss, metrics)  # said before any work is done
+    goal = goal_of(data.targets, loss, metrics)  # said before any work is done
+    natural = by_path or brought is not None
+    if natural and config.evaluate_on == "test":  # what is held out for tuning is not chosen
+        check_metrics(goal, data)
     model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model
     partition = (
         DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
@@ -450,7 +454,9 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     layout = checked_layout(module, data)
     algorithm.check(config, layout)
     if algorithm.validates:
-        _check_validation_data(config, data)
+        _check_validation_data(config, config.algorithm, data)
+    if config.patience is not None:
+        _check_validation_data(config, "patience", data)
     workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(
         config,

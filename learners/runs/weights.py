@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -9,6 +10,29 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError, did_you_mean
 from learners.models.network import classifier_parameters
+from learners.runs.checksums import file_digest
+from learners.settings.config import RunConfig
+
+
+def bound_to_weights(config: RunConfig) -> RunConfig:
+    """Return the settings with the checksum of the file of weights, if they name one.
+
+    One that they have already must still be that of the file.
+    """
+    if config.weights is None:
+        if config.weights_sha256 is not None:
+            raise InvalidInputError("weights_sha256 has no effect unless weights names a file")
+        return config
+    path = Path(config.weights)
+    if not path.is_file():
+        return config  # which reading it says in its own words
+    digest = file_digest(path)
+    if config.weights_sha256 not in (None, digest):
+        raise InvalidInputError(
+            f"{path}: has changed since the run was set up (weights_sha256 differs); bring back"
+            " what it was, or start another run"
+        )
+    return replace(config, weights_sha256=digest)
 
 
 def load_weights(path: Path, module: nn.Module, name: str) -> str:

@@ -63,6 +63,9 @@ class RunConfig:
         Column of a table that is predicted.
     client_column
         Column of a table with the client's name.
+    group_column
+        Column of a table with what a client belongs to; no input, but the truth that a report
+        compares coalitions with, and the groups of the method domain.
     schema
         File (.json .toml) with the columns, categories and classes that clients agreed on.
     share_statistics
@@ -95,19 +98,23 @@ class RunConfig:
         What is learnt: one class of several, several labels, numbers, or the next token; auto is
         what the data are.
     metric
-        What models are judged by: accuracy, balanced-accuracy, macro-f1, auroc, average-precision,
-        log-loss, calibration-error; rmse, mae, r2.
+        What models are judged by; the first comes first in results.
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
         Network; auto takes the one that suits the data.
     weights
         File (.safetensors) with the weights that training begins with; a head may be missing.
+    weights_sha256
+        Checksum of that file: what is there must be what it was.
     loss
         What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
         what is usual with the task.
     local_epochs
         Passes over a client's data in a round.
+    patience
+        Local epochs without a lower loss on a client's validation data after which it stops for
+        this round; it goes on with the model of its best epoch.
     batch_size
         Samples in a batch.
     optimizer
@@ -170,6 +177,7 @@ class RunConfig:
     dataset: str = _data("digits", names="datasets", changes="data")
     target: str | None = _data(None, unset="none", changes="data")
     client_column: str | None = _data(None, unset="none", changes="data")
+    group_column: str | None = _data(None, unset="none", changes="data")
     schema: str | None = _data(None, unset="the union of the clients' names", changes="models")
     share_statistics: bool = _data(False, changes="models")
     data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
@@ -190,13 +198,17 @@ class RunConfig:
         "auto", changes="scores"
     )
     metric: tuple[str, ...] = _data(
-        (), unset="accuracy, or what is usual with the task", changes="scores"
+        (), names="metrics", unset="accuracy, or what is usual with the task", changes="scores"
     )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
     weights: str | None = _training(None, unset="drawn from the seed", changes="models")
+    weights_sha256: str | None = _training(None, unset="it is worked out", changes="models")
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
+    patience: int | None = _training(
+        None, least=1, unset="all local epochs are trained", changes="models"
+    )
     batch_size: int = _training(10, least=1, changes="models")
     optimizer: str = _training("sgd", changes="models")
     lr: float = _training(0.05, above=0, changes="models")

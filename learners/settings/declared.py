@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from learners.settings.options import option
 
@@ -60,7 +60,7 @@ def _bare(method: ast.ClassDef, source: ast.Module) -> type:
     """Return a dataclass of the docstring and the fields of a method."""
     module = ModuleType(f"{__name__}.{method.name}")
     sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
-    vars(module).update(Literal=Literal, option=option)
+    vars(module).update(ClassVar=ClassVar, Literal=Literal, option=option)
     kept: list[ast.stmt]
     kept = [each for each in method.body if isinstance(each, ast.AnnAssign | ast.Expr)]
     used = {each.id for field in kept for each in ast.walk(field) if isinstance(each, ast.Name)}

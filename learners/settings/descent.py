@@ -101,8 +101,18 @@ def augmentations(text: str | None) -> frozenset[str]:
 
 
 def check_descent(config: RunConfig) -> None:
-    """Refuse a schedule or augmentation that is none, and a warm-up that never ends."""
+    """Refuse a schedule or augmentation that is none, and what would never end or never begin."""
     augmentations(config.augment)
+    if config.patience is not None and config.local_epochs < 2:
+        raise InvalidInputError(
+            "patience has no effect on 1 local epoch, which is the best of its round; it needs"
+            " local_epochs of 2 or more"
+        )
+    if config.patience is not None and config.dp == "records" and config.clip is not None:
+        raise InvalidInputError(
+            "patience and --dp records do not go together: when a client stops tells of its"
+            " validation data, which epsilon would not cover"
+        )
     if config.schedule not in ("constant", "cosine"):
         _steps(config.schedule)
     if config.warmup >= config.rounds:

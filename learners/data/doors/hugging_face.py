@@ -98,7 +98,7 @@ def from_hf(
         validation_share=validation_share,
         seed=seed,
     )
-    return replace(made, told=outcome.told)
+    return replace(made, told="; ".join(filter(None, (outcome.told, made.told))))
 
 
 def arrays_of_hf(

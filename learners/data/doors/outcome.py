@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Outcome:
         How many values the codes in each column of an input can have.
     told
         A sentence that says what was done.
+    groups
+        What each client belongs to, where the data say so; nobody learns from it.
     """
 
     clients: Mapping[str, tuple[Arrays, Arrays]]
@@ -39,6 +41,7 @@ class Outcome:
     classes: tuple[str, ...]
     codes: Mapping[str, tuple[int, ...]]
     told: str
+    groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 def many(count: int, one: str, more: str = "") -> str:

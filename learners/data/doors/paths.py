@@ -32,6 +32,7 @@ class PathQuestion:
     path: Path
     target: str | None = None
     client_column: str | None = None
+    group_column: str | None = None
     task: Kind | None = None
     schema: Path | None = None
     share_statistics: bool = False
@@ -44,6 +45,7 @@ class PathQuestion:
         said = {
             "target": self.target,
             "client_column": self.client_column,
+            "group_column": self.group_column,
             "schema": self.schema,
             "share_statistics": self.share_statistics or None,
         }
@@ -114,6 +116,7 @@ def _question(asked: PathQuestion, target: str, client_column: str) -> TableQues
     return TableQuestion(
         target,
         client_column,
+        asked.group_column,
         asked.task,
         None if asked.schema is None else read_schema(asked.schema),
         asked.share_statistics,

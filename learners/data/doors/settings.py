@@ -13,7 +13,14 @@ from learners.data.doors.paths import NATURAL, PathQuestion, checksum, is_path, 
 from learners.data.own import federation_of
 from learners.settings.config import RunConfig
 
-_FOR_PATHS = ("target", "client_column", "schema", "share_statistics", "data_sha256")
+_FOR_PATHS = (
+    "target",
+    "client_column",
+    "group_column",
+    "schema",
+    "share_statistics",
+    "data_sha256",
+)
 
 
 def has_own_data(config: RunConfig) -> bool:
@@ -34,6 +41,7 @@ def question_of(config: RunConfig) -> PathQuestion:
         Path(config.dataset),
         config.target,
         config.client_column,
+        config.group_column,
         None if config.task == "auto" else config.task,
         None if config.schema is None else Path(config.schema),
         config.share_statistics,
@@ -88,10 +96,11 @@ def federation_of_outcome(config: RunConfig, outcome: Outcome) -> FederatedData:
         task=outcome.task or "auto",
         codes=outcome.codes,
         class_names=outcome.classes,
+        domains=outcome.groups,
         validation_share=config.validation_share,
         seed=config.seed,
     )
-    return replace(data, told=outcome.told)
+    return replace(data, told="; ".join(filter(None, (outcome.told, data.told))))
 
 
 def with_own_data(config: RunConfig, data: FederatedData) -> RunConfig:

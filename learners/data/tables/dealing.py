@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
+from coalitions.files.cells import is_blank
 from coalitions.files.records import Records
 from learners.data.doors.outcome import Arrays, Outcome, many
 from learners.data.tables.encoding import (
@@ -39,6 +40,8 @@ class TableQuestion:
         The column to predict.
     client_column
         The column with the client's name; empty if every client has a table of its own.
+    group_column
+        The column with what a client belongs to, which is no input; None if there is none.
     task
         classification or regression; None to go by the target.
     schema
@@ -53,6 +56,7 @@ class TableQuestion:
 
     target: str
     client_column: str = ""
+    group_column: str | None = None
     task: str | None = None
     schema: Schema | None = None
     share_statistics: bool = False
@@ -91,6 +95,7 @@ def deal_table(owners: Sequence[Owner], asked: TableQuestion) -> DealtTable:
         )
     task = task_of(owners, asked.target, demanded)
     check_target(owners, asked.target, task)
+    groups = _groups(owners, asked)
     schema, dropped = _schema(owners, asked, task)
     if not schema.columns:
         raise InvalidInputError(
@@ -116,11 +121,43 @@ def deal_table(owners: Sequence[Owner], asked: TableQuestion) -> DealtTable:
         )
         clients[name] = train, test
     filled = sum(int(np.isnan(each).sum()) for both in raw.values() for each in both)
-    told = _told(owners, asked, schema, dropped, filled)
+    told = _told(owners, asked, schema, dropped, filled, len(set(groups.values())))
     codes = {"categories": schema.category_sizes} if schema.categories else {}
     return DealtTable(
-        clients, schema.task, schema.classes, codes, told, schema=schema, dropped=dropped
+        clients,
+        schema.task,
+        schema.classes,
+        codes,
+        told,
+        groups=groups,
+        schema=schema,
+        dropped=dropped,
     )
+
+
+def _groups(owners: Sequence[Owner], asked: TableQuestion) -> dict[str, str]:
+    """Return what each client belongs to; all its rows must say the same."""
+    column = asked.group_column
+    if column is None:
+        return {}
+    if column in (asked.target, asked.client_column):
+        raise InvalidInputError(
+            f"the groups are in column {shown(column)}, which is the target or the client's name;"
+            " choose another column, or none"
+        )
+    found = {}
+    for owner in owners:
+        for part in owner.parts:
+            require_column(part.table, column, "group column")
+        names = classes_of([owner], column)
+        if len(names) > 1 or is_blank(names[0]):
+            said = "in some rows none" if any(map(is_blank, names)) else ", ".join(names[:3])
+            raise InvalidInputError(
+                f"{owner.train.table.where}: client {shown(owner.name)} has not one group in"
+                f" column {shown(column)}, but {said}; all its rows must say the same"
+            )
+        found[owner.name] = names[0]
+    return found
 
 
 def _schema(
@@ -128,10 +165,16 @@ def _schema(
 ) -> tuple[Schema, dict[str, str]]:
     if asked.schema is not None:
         used = {each.name for each in asked.schema.columns} | {asked.target, asked.client_column}
+        if asked.group_column in {each.name for each in asked.schema.columns}:
+            raise InvalidInputError(
+                f"the column {shown(asked.group_column)} has the groups, and the schema has it as"
+                " an input; choose one of them"
+            )
+        used |= {asked.group_column or ""}
         there = owners[0].train.table.columns
         return asked.schema, {name: "not in the schema" for name in there if name not in used}
     classes = classes_of(owners, asked.target) if task == "classification" else ()
-    known = (asked.target, asked.client_column, *_parting(owners))
+    known = (asked.target, asked.client_column, asked.group_column or "", *_parting(owners))
     return united(owners, known, asked.target, task, classes)
 
 
@@ -228,6 +271,7 @@ def _told(
     schema: Schema,
     dropped: Mapping[str, str],
     filled: int,
+    n_groups: int,
 ) -> str:
     """Return what was done, in a sentence."""
     n_rows = sum(len(part) for owner in owners for part in owner.parts)
@@ -247,6 +291,8 @@ def _told(
         parts.append(f"scaled {how}")
     if filled:
         parts.append(f"{filled:,} missing numbers filled with means")
+    if n_groups:
+        parts.append(f"judged by the {many(n_groups, 'group')} of {asked.group_column}")
     if owners[0].test is None:
         parts.append("test rows drawn in each client")
     if dropped:

@@ -63,7 +63,7 @@ def classes_of(owners: Sequence[Owner], target: str) -> tuple[str, ...]:
 
 
 def check_target(owners: Sequence[Owner], target: str, task: str) -> None:
-    """Refuse a target that teaches nothing: everywhere the same, or the same at a client."""
+    """Refuse a target that teaches nothing: the same everywhere, or the same number at a client."""
     kinds = [
         {_name(cell) for part in owner.parts for cell in part.column(target)} for owner in owners
     ]
@@ -74,15 +74,11 @@ def check_target(owners: Sequence[Owner], target: str, task: str) -> None:
             f"{where}: the target {shown(target)} is {shown(min(everywhere))} everywhere"
         )
     for owner, mine in zip(owners, kinds, strict=True):
-        if len(mine) == 1:
-            only = (
-                f"has only one class, {shown(min(mine))}, in"
-                if task == "classification"
-                else f"has the same number, {min(mine)}, everywhere in"
-            )
+        if len(mine) == 1 and task == "regression":
             raise InvalidInputError(
-                f"{owner.train.table.where}: client {shown(owner.name)} {only} the target"
-                f" {shown(target)}; leave it out, or unite it with another client"
+                f"{owner.train.table.where}: client {shown(owner.name)} has the same number,"
+                f" {min(mine)}, everywhere in the target {shown(target)}; leave it out, or unite it"
+                " with another client"
             )
 
 

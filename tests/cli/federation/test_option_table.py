@@ -55,6 +55,7 @@ SETTINGS = {
     "dataset": ("digits-domains", {}),
     "target": ("z", TABLE),
     "client_column": ("where", TABLE),
+    "group_column": ("region", TABLE),
     "schema": ("schema.json", TABLE),
     "share_statistics": (True, TABLE),
     "data_sha256": None,  # see tests/cli/federation/test_own_data.py
@@ -72,8 +73,10 @@ SETTINGS = {
     "poison": (("noise:1",), {}),
     "model": ("mlp", PICTURES),
     "weights": ("start.safetensors", {}),
+    "weights_sha256": None,  # see tests/learners/runs/test_weights.py
     "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
+    "patience": (1, {"local_epochs": 8}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
     "lr": (0.06, {}),
@@ -103,6 +106,7 @@ FOLLOW = {
     "algorithm": {"options"},
     "dataset": {"partition", "model"},
     "schema": {"model"},
+    "weights": {"weights_sha256"},
 }
 """Settings that are decided by another one if they are left open."""
 
@@ -231,10 +235,11 @@ def files(tmp_path_factory):
             images[f"y_{part}"] = rng.integers(0, 10, n)
         np.savez(folders[name] / "mnist.npz", **images)
     rng = np.random.default_rng(0)
-    rows = ["who,where,a,b,y,z"]
+    rows = ["who,where,region,a,b,y,z"]
     for k in range(160):
         a, b = rng.normal(k % 4, size=2)
-        rows.append(f"h{k % 4},s{k % 5 % 4},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
+        who = f"h{k % 4},s{k % 5 % 4},r{k % 2}"
+        rows.append(f"{who},{a:.3f},{b:.3f},{int(a > b)},{int(a + b > 2)}")
     for name, text in (("table.csv", "\n".join(rows)), ("schema.json", json.dumps(SCHEMA))):
         folders[name] = tmp_path_factory.getbasetemp() / name
         folders[name].write_text(text)

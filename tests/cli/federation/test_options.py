@@ -167,6 +167,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
     )
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
+    from learners.measures.metrics import METRICS
     from learners.models import MODELS
     from learners.reproduction.experiment import EXPERIMENTS
     from learners.server.aggregation import AGGREGATIONS
@@ -177,6 +178,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         "aggregations": AGGREGATIONS,
         "datasets": DATASETS,
         "experiments": EXPERIMENTS,
+        "metrics": METRICS,
         "models": MODELS,
         "solvers": SOLVERS,
         "estimators": ESTIMATORS,

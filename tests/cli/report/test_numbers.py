@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("plotly", reason="plotly is not installed: pip install .[report]")
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.report.agreement import agreement, truth_of
+from cli.report.agreement import NO_TRUTH, agreement, truth_of
 from cli.report.contents import sections_of
 from cli.report.methods import methods_of, read_runs
 from cli.report.page import page
@@ -84,7 +84,7 @@ def test_agreement_is_one_where_all_is_found_and_told_by_round(tmp_path):
 
     (run,), _ = read_runs([write_run(tmp_path / "run", rounds=2)])
     people = clients([[1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [0, 1]])
-    truth, words = truth_of(people)
+    truth, words = truth_of(replace(run, clients=people))
     assert words == "a label in common"
     good = np.where(truth, 1.0, -1.0)
     bad = np.zeros((6, 6))
@@ -100,15 +100,50 @@ def test_agreement_is_one_where_all_is_found_and_told_by_round(tmp_path):
     assert found["recall"] == {1: pytest.approx(1 / 14), 2: 1.0}
 
 
-def test_the_truth_is_said_in_words_and_not_made_up():
-    assert truth_of(None) is None
-    assert truth_of(clients(np.zeros((3, 0)))) is None  # numbers to predict: no labels
-    assert truth_of(clients([[1]] * 2, ["a", "b"]))[1] == "the same domain"
-    poisoned = truth_of(clients([[1]] * 2, ["a", "a"], [False, True]))
+def test_the_truth_is_said_in_words_and_not_made_up(tmp_path):
+    from dataclasses import replace
+
+    (run,), _ = read_runs([write_run(tmp_path / "run", rounds=2)])
+
+    def truth(people, partition="iid"):
+        return truth_of(replace(run, clients=people, config=run.config | {"partition": partition}))
+
+    assert truth(None) == (None, "")
+    assert truth(clients(np.zeros((3, 0)))) == (None, "")  # numbers to predict: no labels
+    assert truth(clients([[1]] * 2, ["a", "b"]))[1] == "the same domain"
+    poisoned = truth(clients([[1]] * 2, ["a", "a"], [False, True]))
     assert poisoned[1] == "the same domain, both poisoned or both not"
     # A ring is no partition: labels are shared, but not by all alike.
     ring = clients([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])
-    assert truth_of(ring)[0].all()
+    assert truth(ring)[0].all()
+    # Hospitals have all labels, and that tells nothing of who should be with whom.
+    assert truth(ring, "natural") == (None, NO_TRUTH)
+    grouped = truth(clients([[1]] * 3, ["a", "b", "a"]), "natural")
+    assert grouped[1] == "the same group"
+    assert grouped[0].sum() == 5
+
+
+def test_a_method_that_records_relevance_says_what_that_is():
+    from learners.settings.declared import _files, declared_methods
+
+    records = {file.stem for file in _files() if "record(relevance=" in file.read_text()}
+    records |= {file.stem for file in _files() if "            relevance=relevance,"
+                in file.read_text()}  # fmt: skip
+    assert records == {
+        name for name, method in declared_methods().items() if getattr(method, "relevance_is", "")
+    }
+
+
+def test_a_report_of_natural_clients_says_that_there_is_no_truth(tmp_path):
+    folder = write_run(tmp_path / "run", rounds=2)
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace('"ring:2"', '"natural"'))
+    methods = methods_of(read_runs([folder])[0])
+    sections = sections_of(methods)
+    assert not {"agreement", "precision", "recall"} & {c.name for c in sections[0].charts}
+    document = page(methods, sections)
+    assert NO_TRUTH in document
+    assert "the truth: " not in document
 
 
 def test_a_report_of_a_regression_is_about_its_own_metric(tmp_path):

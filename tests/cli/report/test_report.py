@@ -82,7 +82,7 @@ def test_the_page_is_one_file_that_fetches_nothing(tmp_path):
     assert "default-src 'none'" in own
     for words in (
         "Mean test accuracy", "Mean test loss", "Test accuracy of each client",
-        "Training images by label and client", "Who is relevant to whom (synergies)", "the truth",
+        "Training samples by label and client", "Who is relevant to whom (synergies)", "the truth",
         "Coalitions over the rounds", "Synergies, coloured by coalition", "Model parameters sent",
         "here: python",
     ):  # fmt: skip

@@ -358,3 +358,71 @@ def test_gradients_as_in_training_feel_the_dropout():
         (done,) = federation.rounds()
         found[mode] = done.records["relevance"]
     assert not np.allclose(found["evaluation"], found["training"])
+
+
+class Scripted:
+    """A federation of four members and newcomer 4, whose answers were worked out by hand.
+
+    Models are numbers: the newcomer's is 0, members 0 and 1 have 2, members 2 and 3 have −2.
+    """
+
+    clients = range(4)
+
+    def __init__(self, gains, samples, wanted):
+        self.gains, self.samples, self.wanted, self.asked = gains, samples, wanted, []
+
+    def ask(self, task, messages, *, measuring):
+        assert measuring
+        self.asked.append(task.name)
+        return {c: self.answer(task.name, c, message) for c, message in messages.items()}
+
+    def answer(self, name, client, message):
+        if name == "train":
+            return {"model": torch.zeros(1)}
+        if name == "deploy":
+            return {"model": torch.tensor([2.0 if client < 2 else -2.0])}
+        if name == "evaluate":
+            return {"samples": self.samples, "accuracy": 0.5, "loss": 0.0}
+        if name == "evaluate-many":
+            return {"loss": (message["models"][:, 0] - self.wanted).abs().numpy()}
+        return {"gains": np.array(self.gains if client == 4 else [0.0])}
+
+    def combine(self, models, weights):
+        return models.mean(dim=0)
+
+
+def joined(gains, samples, wanted, **options):
+    federation = Scripted(gains, samples, wanted)
+    state = {"labels": [0, 0, 1, 1], "models": torch.tensor([[2.0], [-2.0]])}
+    found = build_algorithm("cffl", options).newcomers(federation, state, [4])
+    return float(found[4]["model"]), federation.asked
+
+
+def test_a_newcomer_with_enough_samples_joins_the_best_synergy():
+    # With 0 and 1 together (1/4 + 0) / 2 = 1/8, with 2 and 3 (1/4 + 1/4) / 2 = 1/4. A step is
+    # 2 / (2 × 100) = 1/100 with either, so the second is better: (0 − 2 − 2) / 3.
+    model, asked = joined([0.25, 0.0, 0.25, 0.25], samples=100, wanted=2.0)
+    assert model == pytest.approx(-4 / 3)
+    assert "evaluate-many" not in asked
+    # Nobody helps by more than a step, and all but nobody harms: it stays alone.
+    assert joined([-0.5, -0.5, -0.25, -0.25], samples=100, wanted=2.0)[0] == 0.0
+
+
+def test_with_few_samples_the_loss_decides_between_what_a_sample_cannot_tell():
+    # The same with 4 samples: a step is 2 / (2 × 4) = 1/4. All three choices are within it of
+    # 1/4: alone (0), the first (1/8) and the second. Their models are 0, 4/3 and −4/3.
+    few = {"gains": [0.25, 0.0, 0.25, 0.25], "samples": 4}
+    assert joined(**few, wanted=2.0)[0] == pytest.approx(4 / 3)
+    assert joined(**few, wanted=-2.0)[0] == pytest.approx(-4 / 3)
+    assert joined(**few, wanted=0.1)[0] == 0.0
+    # (1/2 + 1/2) / 2 = 1/2 is more than a step above the others, whatever the loss says.
+    assert joined([0.25, 0.0, 0.5, 0.5], samples=4, wanted=2.0)[0] == pytest.approx(-4 / 3)
+
+
+def test_a_gain_that_has_no_value_leaves_the_choice_to_the_loss():
+    nothing = {"gains": [0.0] * 4, "samples": 4, "gain": "auroc"}
+    assert joined(**nothing, wanted=2.0)[0] == pytest.approx(4 / 3)
+    some = {"gains": [0.0, 0.0, 0.01, 0.0], "samples": 4, "gain": "auroc"}
+    model, asked = joined(**some, wanted=2.0)
+    assert model == pytest.approx(-4 / 3)  # no step is known of this metric: more is better
+    assert "evaluate" not in asked

@@ -84,7 +84,6 @@ NAN[2, 1] = np.nan
     [
         ({"test": (X[:0], Y[:0])}, "'odd' has no test data"),
         ({"train": (X[:0], Y[:0])}, "'odd' has no training data"),
-        ({"train": (X, 0 * Y)}, "'odd' has one class only in its training data, '0'"),
         ({"train": (X[:, :1], Y)}, "'odd': inputs of its training data is 1 numbers.* 2 numbers"),
         ({"test": (X.astype(int), Y)}, "'odd': inputs of its test data is 2 codes"),
         ({"train": ({"x": X}, Y)}, "'odd': its training data have the inputs x"),
@@ -93,7 +92,7 @@ NAN[2, 1] = np.nan
         ({"train": (X, Y - 1)}, "'odd' has the class -1; classes count from 0"),
         ({"train": (X.astype(str), Y)}, "'odd': inputs of its training data is not an array of"),
         ({"train": (X, np.where(Y, np.nan, 1))}, "'odd': a target is not finite"),
-        ({"train": (X[:1], Y[:1])}, "'odd' has one class only"),
+        ({"train": (X[:1], Y[:1])}, "'odd' has one training sample"),
         ({"train": (X, np.stack([Y, Y], 1))}, r"'odd': targets of shape \(6, 2\)"),
         ({"train": (X, Y + 0.5)}, "'odd': a target is not a whole number"),
     ],
@@ -101,6 +100,26 @@ NAN[2, 1] = np.nan
 def test_what_is_wrong_with_a_client_is_said_with_its_name(odd, words):
     with pytest.raises(InvalidInputError, match=words):
         with_one(**odd)
+
+
+def test_one_class_in_training_is_let_through_and_told():
+    data = with_one(train=(X, 0 * Y))
+    assert data.told == "a client has one class only in the training data: 'odd' (0)"
+    assert len(data.clients[data.names.index("odd")].train) > 0
+    assert with_one(train=(X, Y)).told == ""
+    names = [f"site {c}" for c in range(7)]
+    parts = {name: ((X, np.full(6, k % 2)), (X, Y)) for k, name in enumerate(names)}
+    told = federation_of("mine", parts, class_names=("no", "yes")).told
+    assert told.startswith("7 clients have one class only in the training data: 'site 0' (no), ")
+    assert told.endswith("'site 4' (no), …")
+    labels = np.tile([[1, 0]], (6, 1))
+    told = federation_of("mine", {"a": ((X, labels), (X, labels)), "b": ((X, 1 - labels),) * 2})
+    assert told.told.endswith("'a' (0), 'b' (1)")
+
+
+def test_one_class_everywhere_is_refused():
+    with pytest.raises(InvalidInputError, match=r"all 2 clients, 'a' first, have one class only"):
+        federation_of("mine", {name: ((X, 0 * Y), (X, Y)) for name in "ab"})
 
 
 def test_a_constant_target_and_a_label_that_is_neither_are_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS
@@ -12,6 +13,7 @@ from learners.runs import forecast as module
 from learners.runs.forecast import forecast
 from learners.runs.run import run
 from learners.settings.config import RunConfig
+from tests.contracts import tasks
 
 SMALL = {"clients": 5, "rounds": 4, "local_epochs": 1, "train_size": 20, "workers": 1}
 BOUNDED = {"fedproto", "pfedsv"}
@@ -106,6 +108,38 @@ def test_large_clients_are_shortened_and_multiplied(monkeypatch):
     told = forecast({"clients": 2, "rounds": 3, "batch_size": 2, "workers": 1})
     assert {n for name, n in seen if name != "describe"} == {2 * module.MOST_BATCHES}
     assert told.seconds > 0
+
+
+OWN = {"rounds": 3, "local_epochs": 1, "workers": 1}
+
+
+@pytest.mark.parametrize("name", ["cffl", "fedc2i", "pfedsv"])
+@pytest.mark.parametrize("task", ["tabular regression", "next token"])
+def test_data_of_ones_own_are_rehearsed(name, task):
+    data = tasks.federation(task)
+    settings = OWN | {"algorithm": name, "new_clients": 1}
+    told, done = forecast(settings, data=data), run(settings, data=data)
+    assert told.config == done.config
+    assert told.exact == (name not in BOUNDED)
+    assert done.communication["up"] <= told.traffic.up
+    assert done.communication["down"] <= told.traffic.down
+    assert not told.exact or vars(told.traffic) == done.communication
+
+
+def test_a_network_a_loss_and_a_metric_of_ones_own_are_rehearsed():
+    def half(targets, outputs):
+        return 0.5
+
+    def loss(outputs, targets):
+        return torch.nn.functional.cross_entropy(outputs, targets)
+
+    own = {"model": tasks.Plain, "loss": loss, "metrics": [half]}
+    data = tasks.federation("pictures")
+    told = forecast(OWN, data=data, **own)
+    assert told.config == run(OWN, data=data, **own).config
+    assert told.traffic.up == 3 * 3 * (36 * 8 + 8 + 8 * 3 + 3)  # rounds, clients, parameters
+    with pytest.raises(InvalidInputError, match="give the same again, as data="):
+        forecast(told.config)
 
 
 def test_what_the_run_would_refuse_is_refused():

@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 
 from coalitions.errors import InvalidInputError
 from learners.models import build_model
-from learners.runs.run import load_model, prepare, run
+from learners.runs.run import load_model, prepare, resume, run
 from learners.settings.config import RunConfig
 
 TINY = {"clients": 2, "rounds": 1, "train_size": 20, "workers": 1, "model": "mlp"}
@@ -49,6 +49,37 @@ def test_a_model_of_another_run_is_a_beginning(tmp_path):
     views = begun(path).layout.views(begun(path).site.initial)
     for name, value in load_model(tmp_path / "run").state_dict().items():
         assert torch.equal(views[name], value)
+
+
+def test_a_file_that_has_changed_is_refused_by_resume(tmp_path):
+    path = tmp_path / "start.safetensors"
+    save_file(tensors(), path)
+    settings = TINY | {"weights": str(path), "rounds": 2}
+    whole = run(settings, tmp_path / "whole")
+    assert "weights_sha256 = " in (tmp_path / "whole" / "config.toml").read_text()
+
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    def stop(round):
+        raise Stop
+
+    with pytest.raises(Stop):
+        run(settings, tmp_path / "stopped", on_round=stop)
+    save_file(tensors(seed=6), path)
+    with pytest.raises(InvalidInputError, match=r"start\.safetensors: has changed since the run"):
+        resume(tmp_path / "stopped")
+    with pytest.raises(InvalidInputError, match="has changed"):  # nor is the run repeated with it
+        run(whole.config)
+    save_file(tensors(), path)
+    resumed = resume(tmp_path / "stopped")
+    assert resumed.per_client_test_accuracy == whole.per_client_test_accuracy
+    assert resumed.metrics["mean_test_loss"] == whole.metrics["mean_test_loss"]
+
+
+def test_a_checksum_without_a_file_is_refused():
+    with pytest.raises(InvalidInputError, match="weights_sha256 has no effect"):
+        run(TINY | {"weights_sha256": "0" * 64})
 
 
 def wrong(change):

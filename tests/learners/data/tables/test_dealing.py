@@ -228,7 +228,7 @@ def with_cell(row, column, value):
         (None, {"client_column": "hospitl"}, "no client column 'hospitl'; did you mean 'hospital'"),
         (with_cell(2, "hospital", " "), {}, "line 3: the client's name in column"),
         (with_cell(2, "died", "NaN"), {}, "line 3: client 'c10' has no target in column 'died'"),
-        (with_cell(2, "hospital", "tiny"), {}, "client 'tiny' has only one class"),
+        (with_cell(2, "hospital", "tiny"), {}, "client 'tiny' has 1 row,"),
         (with_cell(2, "age", "inf"), {}, "line 3: client 'c10', column 'age' has inf"),
         (None, {"target": "id"}, "'id' is another one in each of the 30 rows, like an identifier"),
         (None, {"target": "ward"}, "no target in column 'ward'"),
@@ -325,3 +325,24 @@ def test_any_small_table_is_dealt_or_refused_in_a_sentence(
             for inputs, targets in parts:
                 assert all(len(array) == len(targets) for array in inputs.values())
                 assert all(np.isfinite(array).all() for array in inputs.values())
+
+
+def test_groups_are_kept_and_are_no_input(deal):
+    lines = list(hospitals())
+    regions = {"c10": "north", "c9": "south", "a": "north"}
+    lines = [f"{lines[0]},region"] + [f"{each},{regions[each.split(',')[1]]}" for each in lines[1:]]
+    dealt = deal(lines, group_column="region")
+    assert dict(dealt.groups) == regions
+    assert "region" not in [each.name for each in dealt.schema.columns]
+    assert "judged by the 2 groups of region" in dealt.told
+    assert "region" in [each.name for each in deal(lines).schema.columns]
+    with pytest.raises(
+        InvalidInputError, match="client 'a' has not one group in column 'sex', but"
+    ):
+        deal(lines, group_column="sex")
+    with pytest.raises(InvalidInputError, match=r"client 'c9' has not one.* in some rows none"):
+        deal(lines, group_column="ward")
+    with pytest.raises(InvalidInputError, match="no group column 'regoin'; did you mean 'region'"):
+        deal(lines, group_column="regoin")
+    with pytest.raises(InvalidInputError, match="which is the target or the client's name"):
+        deal(lines, group_column="hospital")
