@@ -13,6 +13,7 @@ from torch import Tensor
 from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
 from learners.data.contents import Batch, FederatedData, Split
+from learners.devices import to_device
 from learners.forms import finite
 from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
@@ -38,7 +39,7 @@ class Samples:
         self._one = isinstance(split.inputs, Tensor)
         self._kept = {name: _kept(each, device) for name, each in split.named.items()}
         self._pictures = {name for name, each in split.named.items() if _is_picture(each)}
-        self.targets = split.targets.to(device)
+        self.targets = to_device(split.targets, device)
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -79,7 +80,7 @@ class Samples:
 
     def take(self, chosen: Tensor) -> tuple[Batch, Tensor]:
         """Return the inputs and targets of some indices (int64, on the CPU)."""
-        at = chosen.to(self.targets.device)
+        at = to_device(chosen, self.targets.device)
         taken = {name: each.index_select(0, at) for name, each in self._kept.items()}
         return self._handed(taken), self.targets.index_select(0, at)
 
@@ -105,12 +106,12 @@ def _is_picture(inputs: Tensor) -> bool:
 def _kept(inputs: Tensor, device: torch.device) -> Tensor:
     """Return inputs as they are kept: pictures channels last."""
     if not _is_picture(inputs):
-        return inputs.to(device)
+        return to_device(inputs, device)
     n, channels, height, width = inputs.shape
     # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
     # convolutions do not recognise as channels last.
-    pixels = torch.empty((n, height, width, channels), device=device)
-    return pixels.copy_(inputs.permute(0, 2, 3, 1))
+    pixels = torch.empty((n, height, width, channels)).copy_(inputs.permute(0, 2, 3, 1))
+    return to_device(pixels, device)
 
 
 @dataclass(frozen=True)

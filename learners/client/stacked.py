@@ -27,6 +27,7 @@ from torch.func import functional_call, vmap
 from learners.client.client import Samples
 from learners.client.training import Fit, Fitted, batches
 from learners.data.contents import Batch
+from learners.devices import to_device, to_host
 from learners.measures.losses import OwnLoss
 from learners.rows.optimizers import optimizer
 from learners.rows.workspace import Workspace
@@ -221,7 +222,7 @@ def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
         done = stack.active(t + 1)
         if done < stack.active(t):
             rows = [*stack.rows(done, stack.active(t)), *rows]
-    losses = stack.losses.tolist()
+    losses = to_host(stack.losses).tolist()
     return [
         Fitted(row, loss / len(each.batches))
         for row, loss, each in zip(rows, losses, some, strict=False)
@@ -335,7 +336,7 @@ def _stacked(rows: Sequence[Tensor], workspace: Workspace) -> dict[str, Tensor]:
     """Return the tensors of several models by name, each [clients, …] in memory of its own."""
     if not rows:
         return {}
-    flat, layout = torch.stack(list(rows)).to(workspace.row), workspace.layout
+    flat, layout = torch.stack(list(rows)), workspace.layout
     views = {
         name: flat[:, at].reshape(len(rows), *layout.shapes[name])
         for name, at in layout.columns.items()
@@ -355,7 +356,10 @@ def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tupl
     Both are [steps, clients, width]. A client without a step has its first sample.
     """
     shape = (len(some[0].batches), len(some), width)
-    chosen, real = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape)
+    chosen, real = (
+        torch.zeros(shape, dtype=torch.int64),
+        torch.zeros(shape, dtype=workspace.row.dtype),
+    )
     real[:, :, 0] = 1
     begin = 0
     for number, each in enumerate(some):
@@ -364,4 +368,4 @@ def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tupl
             chosen[t, number, : len(batch)] = begin + batch
             real[t, number, : len(batch)] = 1
         begin += len(each.asked.data)
-    return chosen.to(workspace.device), real.to(workspace.row)
+    return to_device(chosen, workspace.device), to_device(real, workspace.device)

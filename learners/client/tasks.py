@@ -13,6 +13,7 @@ from learners.client.client import Client, Samples
 from learners.client.many_models import score_models
 from learners.client.training import Objective, fit, gradient_at, score_model, score_predictions
 from learners.client.utility import ModelGame
+from learners.devices import to_host
 from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.task import Message, Reveals, task
 
@@ -234,7 +235,7 @@ def describe(client: Client, message: Message) -> Message:
     data = client.data
     return {
         "samples": len(data.train),
-        "labels": client.site.targets.counts(data.train.targets.cpu()).numpy(),
+        "labels": client.site.targets.counts(to_host(data.train.targets)).numpy(),
         "domain": data.domain,
         "poisoned": data.poisoned,
     }

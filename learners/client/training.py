@@ -13,6 +13,7 @@ from coalitions.errors import InvalidInputError
 from learners.client.augmentation import taking
 from learners.client.client import Client, Samples
 from learners.data.contents import Batch
+from learners.devices import seeded_draws, to_host
 from learners.measures.goal import Goal, Score
 from learners.measures.metrics import Metric
 from learners.privacy.mechanism import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
@@ -194,7 +195,7 @@ def fit_alone(asked: Fit) -> Fitted:
             total += value
             n_batches += 1
     workspace.freeze_all_but(None)
-    return Fitted(workspace.saved(), float(total) / max(n_batches, 1))
+    return Fitted(workspace.saved(), float(to_host(total)) / max(n_batches, 1))
 
 
 @contextmanager
@@ -204,9 +205,8 @@ def training_mode(client: Client, purpose: str) -> Iterator[None]:
     Dropout draws from the client's stream, and torch's own generator stays as it was.
     """
     workspace, settings = client.workspace, client.config
-    devices = [workspace.device] if workspace.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), torch.enable_grad():
-        torch.manual_seed(seed_of(settings.seed, "noise", client.index, client.round, purpose))
+    seed = seed_of(settings.seed, "noise", client.index, client.round, purpose)
+    with seeded_draws(seed, workspace.device), torch.enable_grad():
         workspace.module.train()
         yield
 
@@ -309,6 +309,11 @@ def gradient_at(
             value = batch_loss(workspace.module, inputs, targets)
             total.add_(workspace.backward(value), alpha=share)
     return total
+
+
+def mean_loss(losses: Sequence[Tensor]) -> float:
+    """Return the mean of the losses of some batches; 0 if there are none."""
+    return sum(to_host(torch.stack(list(losses))).tolist()) / len(losses) if losses else 0.0
 
 
 def client_loss(client: Client) -> Loss:

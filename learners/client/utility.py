@@ -13,6 +13,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, as_coalitions
 from learners.client.client import Samples
 from learners.client.many_models import score_models
+from learners.devices import to_device, to_host
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric, Predictions
 from learners.rows.workspace import Workspace
@@ -89,7 +90,10 @@ class ModelGame:
         (some,) = np.nonzero(sizes)
         at_once = max(1, AVERAGES_AT_ONCE // self._models.shape[1])
         for block in np.split(some, range(at_once, len(some), at_once)):
-            weights = torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models)
+            weights = to_device(
+                torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models.dtype),
+                self._models.device,
+            )
             values[block] = [
                 self._value(score)
                 for score in score_models(
@@ -115,9 +119,11 @@ class ModelGame:
         goal, truth = self._workspace.goal, self._data.targets
         if self._by_accuracy or (self._metric is None and goal.targets.has_classes):
             return math.log(n_classes)
-        guess = goal.guess(known.cpu(), truth.numel() if goal.targets.has_classes else len(truth))
+        guess = goal.guess(
+            to_host(known), truth.numel() if goal.targets.has_classes else len(truth)
+        )
         if self._metric is None:
-            return float(goal.criterion.mean(guess, truth.cpu()))
-        given = Predictions.of(goal.targets, guess.numpy(), truth.cpu().numpy())
+            return float(goal.criterion.mean(guess, to_host(truth)))
+        given = Predictions.of(goal.targets, guess.numpy(), to_host(truth).numpy())
         value = self._metric(given)
         return 0.0 if value is None else self._metric.gain(value)
