@@ -25,7 +25,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from learners.client.client import Samples
-from learners.client.training import Fit, Fitted, batches
+from learners.client.dropout import KINDS as DROPOUTS
+from learners.client.dropout import Drop, calls, drawn, dropping, drops, stacked
+from learners.client.training import Fit, Fitted, batches, seed_of_draws
 from learners.data.contents import Batch
 from learners.devices import to_device, to_host
 from learners.measures.losses import OwnLoss
@@ -46,10 +48,14 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Whether training can be stacked: why not, or the bytes that a client's step keeps."""
+    """Whether training can be stacked: why not, or the bytes that a client's step keeps.
+
+    Masks of dropout are kept for all its steps.
+    """
 
     why_not: str | None
     bytes: int = 0
+    mask_bytes: int = 0
 
 
 class Stacking:
@@ -122,8 +128,6 @@ def _why_alone(asked: Fit) -> str | None:
     criterion = workspace.goal.criterion
     if settings.optimizer not in ("sgd", "adam"):
         return f"the optimizer {settings.optimizer} is torch's own"
-    if settings.weight_decay or settings.max_gradient_norm is not None:
-        return "weight_decay and max_gradient_norm are for one model at a time"
     if settings.augment is not None:
         return "augment: each client draws from a stream of its own"
     if not asked.start.shape == asked.anchor.shape == workspace.row.shape:
@@ -137,11 +141,14 @@ def _why_alone(asked: Fit) -> str | None:
     if workspace.has_batch_norm:
         return "batch norm: samples that fill up a batch would count"
     if any(_draws(part) for part in workspace.module.modules()):
-        return "dropout: each client draws from a stream of its own"
+        return "dropout inside a layer that draws by itself"
     return None
 
 
 def _draws(part: nn.Module) -> bool:
+    """Tell whether a part draws what cannot be drawn before, as recurrent layers do."""
+    if isinstance(part, DROPOUTS):
+        return False
     chance = getattr(part, "p" if isinstance(part, nn.modules.dropout._DropoutNd) else "dropout", 0)
     return isinstance(chance, (int, float)) and chance > 0
 
@@ -180,7 +187,8 @@ def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
     rows = 3 + (first.objective is not None) + bool(first.proximal)
     rows += {"adam": 3}.get(settings.optimizer, int(settings.momentum > 0))
     samples = max(each.asked.data.nbytes for each in group)
-    return rows * first.start.nbytes + trial.bytes + samples
+    masks = trial.mask_bytes * len(group[0].batches)
+    return rows * first.start.nbytes + trial.bytes + samples + masks
 
 
 def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
@@ -210,7 +218,9 @@ def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
     for each in stack.memory():
         kept.pop(each, None)
     on_the_way_back = max(kept.values(), default=0)  # the gradient of the largest of them
-    return _Trial(None, (sum(kept.values()) + on_the_way_back) // len(some))
+    return _Trial(
+        None, (sum(kept.values()) + on_the_way_back) // len(some), stack.mask_bytes // len(some)
+    )
 
 
 def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
@@ -247,9 +257,16 @@ class _Stack:
         self._trained = [name for name in names if first.only is None or name in first.only]
         settings = first.client.config
         self._steps = {
-            name: optimizer(self._model[name], settings.optimizer, first.lr, settings.momentum)
+            name: optimizer(
+                self._model[name],
+                settings.optimizer,
+                first.lr,
+                settings.momentum,
+                weight_decay=settings.weight_decay,
+            )
             for name in self._trained
         }
+        self._kept = _dropped(some, width, workspace)
         self.losses = torch.zeros(len(some), device=workspace.device)
         self._loss_of_each = vmap(self._loss_of_one(frozenset(names)), randomness="error")
 
@@ -260,6 +277,11 @@ class _Stack:
     def memory(self) -> set[int]:
         """Return where the parameters are."""
         return {each.untyped_storage().data_ptr() for each in self._model.values()}
+
+    @property
+    def mask_bytes(self) -> int:
+        """Bytes of what dropout keeps in a step."""
+        return sum(each[0].nbytes for each in self._kept)
 
     def rows(self, begin: int, end: int) -> Iterator[Tensor]:
         """Yield the models of some clients as they are now."""
@@ -287,7 +309,12 @@ class _Stack:
         self._workspace.module.train()
         with torch.enable_grad():
             goals, losses = self._loss_of_each(
-                model, received, inputs, per_client(flat_targets), self._real[t, :n]
+                model,
+                received,
+                inputs,
+                per_client(flat_targets),
+                self._real[t, :n],
+                [each[t, :n] for each in self._kept],
             )
             moving = [model[name] for name in self._trained]
             gradients = torch.autograd.grad(
@@ -299,11 +326,13 @@ class _Stack:
     def step(self, t: int) -> None:
         """Take step t with every client that has one."""
         gradients, losses = self.gradients(t)
-        for name, gradient in gradients.items():
-            n = len(gradient)
-            if self._first.proximal:
+        if self._first.proximal:
+            for name, gradient in gradients.items():
+                n = len(gradient)
                 pull = self._model[name][:n] - self._centre[name][:n]
-                gradient = gradient.add(pull, alpha=self._first.proximal)
+                gradients[name] = gradient.add(pull, alpha=self._first.proximal)
+        most = self._first.client.config.max_gradient_norm
+        for name, gradient in (gradients if most is None else _cut(gradients, most)).items():
             self._steps[name](gradient)
         n = self.active(t)
         self.losses[:n] += losses[:n]
@@ -318,11 +347,13 @@ class _Stack:
             inputs: Batch,
             targets: Tensor,
             real: Tensor,
+            kept: list[Tensor],
         ) -> tuple[Tensor, Tensor]:
             one = isinstance(inputs, Tensor)
-            outputs = functional_call(
-                module, model, (inputs,) if one else (), None if one else dict(inputs)
-            )
+            with dropping(drops(module), kept):
+                outputs = functional_call(
+                    module, model, (inputs,) if one else (), None if one else dict(inputs)
+                )
             value = criterion.masked(outputs, targets, real)
             if objective is None:
                 return value, value
@@ -330,6 +361,35 @@ class _Stack:
             return objective(value, own, received), value
 
         return loss
+
+
+def _cut(gradients: dict[str, Tensor], most: float) -> dict[str, Tensor]:
+    """Return every client's gradient cut to a length, as `learners.rows.optimizers` does."""
+    squares = [each.flatten(1).square().sum(1) for each in gradients.values()]
+    length = torch.stack(squares).sum(0).sqrt()
+    share = (most / (length + 1e-6)).clamp(max=1.0)
+    return {
+        name: each * share.view(-1, *(1 for _ in each.shape[1:]))
+        for name, each in gradients.items()
+    }
+
+
+def _dropped(some: Sequence[_Drawn], width: int, workspace: Workspace) -> list[Tensor]:
+    """Return what dropout keeps, [steps, clients, width, …] for each of its calls in a pass."""
+    if not drops(workspace.module):
+        return []
+    in_a_pass: dict[int, list[Drop]] = {}
+    kept: list[list[list[Tensor]]] = []
+    for each in some:
+        asked, steps = each.asked, []
+        stream = torch.Generator().manual_seed(seed_of_draws(asked.client, asked.purpose))
+        for batch in each.batches:
+            n = len(batch)
+            if n not in in_a_pass:
+                in_a_pass[n] = calls(workspace, asked.data, n)
+            steps.append(list(drawn(in_a_pass[n], stream, workspace.row.dtype)))
+        kept.append(steps)
+    return [to_device(each, workspace.device) for each in stacked(kept, width)]
 
 
 def _stacked(rows: Sequence[Tensor], workspace: Workspace) -> dict[str, Tensor]:

@@ -204,11 +204,16 @@ def training_mode(client: Client, purpose: str) -> Iterator[None]:
 
     Dropout draws from the client's stream, and torch's own generator stays as it was.
     """
-    workspace, settings = client.workspace, client.config
-    seed = seed_of(settings.seed, "noise", client.index, client.round, purpose)
+    workspace = client.workspace
+    seed = seed_of_draws(client, purpose)
     with seeded_draws(seed, workspace.device), torch.enable_grad():
         workspace.module.train()
         yield
+
+
+def seed_of_draws(client: Client, purpose: str) -> int:
+    """Return the seed of what a network draws while it trains."""
+    return seed_of(client.config.seed, "noise", client.index, client.round, purpose)
 
 
 def batches(

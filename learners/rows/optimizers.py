@@ -65,7 +65,7 @@ def optimizer(
 
 def _decaying(parameters: Tensor, weight_decay: float, then: Step) -> Step:
     def step(gradient: Tensor) -> None:
-        then(gradient.add(parameters, alpha=weight_decay))
+        then(gradient.add(parameters[: len(gradient)], alpha=weight_decay))
 
     return step
 

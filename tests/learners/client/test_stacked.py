@@ -111,22 +111,67 @@ def test_rounds_tell_what_was_not_stacked_and_why(algorithm):
         assert reasons == ()
 
 
-@pytest.mark.parametrize(
-    ("network", "reason"), [({"dropout": 0.5}, "dropout"), ({"batch_norm": True}, "batch norm")]
-)
-def test_what_cannot_be_stacked_is_trained_alone_to_the_last_bit(network, reason):
-    alone, _ = played("sequential", module=toy.network(**network))
-    stacked, _ = played("stacked", module=toy.network(**network))
+def test_what_cannot_be_stacked_is_trained_alone_to_the_last_bit():
+    alone, _ = played("sequential", module=toy.network(batch_norm=True))
+    stacked, _ = played("stacked", module=toy.network(batch_norm=True))
     assert torch.equal(alone[-1].state["model"], stacked[-1].state["model"])
     ((told, count),) = stacked[-1].metrics["not_stacked"].items()
-    assert (told.split(":")[0], count) == (reason, len(SIZES))
+    assert (told.split(":")[0], count) == ("batch norm", len(SIZES))
+
+
+class Dropping(torch.nn.Module):
+    """Drops whole channels first, then numbers, and the same part drops twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.head = torch.nn.Conv2d(1, 4, 3), torch.nn.Linear(36, toy.N_CLASSES)
+        self.channels, self.numbers = torch.nn.Dropout2d(0.4), torch.nn.Dropout(0.3)
+
+    def forward(self, inputs):
+        seen = self.numbers(torch.nn.functional.max_pool2d(self.convolution(inputs), 2))
+        return self.head(self.numbers(self.channels(seen).relu().flatten(1)))
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedrep"])
+def test_dropout_drops_what_a_client_alone_would_drop(algorithm, doubles):
+    alone, _ = played("sequential", module=seeded(Dropping, 0), algorithm=algorithm)
+    stacked, _ = played("stacked", module=seeded(Dropping, 0), algorithm=algorithm)
+    assert_close([each.state for each in alone], [each.state for each in stacked])
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+    other, _ = played("stacked", module=seeded(Dropping, 0), algorithm=algorithm, seed=1)
+    assert told(other) != told(stacked)
+
+
+def test_dropout_of_a_layer_that_draws_by_itself_is_not_stacked():
+    (asked,) = fits(1, module=torch.nn.Sequential(torch.nn.LSTM(64, 2, 2, dropout=0.5)))
+    assert stacked_module._why_alone(asked) == "dropout inside a layer that draws by itself"
 
 
 @pytest.mark.parametrize(
     "setting",
     [
         {"weight_decay": 0.1},
+        {"weight_decay": 0.1, "optimizer": "adam", "lr": 0.01},
         {"max_gradient_norm": 0.1},
+        {"max_gradient_norm": 0.5, "weight_decay": 0.01, "momentum": 0.9},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("algorithm", ["fedprox", "fedrep", "ditto"])
+def test_decay_and_clipping_are_each_clients_own(algorithm, setting, doubles):
+    alone, memories = played("sequential", algorithm=algorithm, **setting)
+    stacked, stacked_memories = played("stacked", algorithm=algorithm, **setting)
+    assert_close(memories, stacked_memories)
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+    free, _ = played("stacked", algorithm=algorithm)
+    assert told(free) != told(stacked)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
         {"augment": "flip"},
         {"optimizer": "adamw"},
     ],
