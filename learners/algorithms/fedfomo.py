@@ -11,7 +11,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.many_models import score_models
+from learners.client.many_models import examined
 from learners.client.tasks import deploy, train
 from learners.client.training import fit
 from learners.devices import to_host
@@ -202,7 +202,7 @@ def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tenso
     """Return w of every row of `models`, with its sign; 0 for a row that is `before` itself."""
     workspace, data = client.workspace, client.data.validation
     rows = torch.cat([before[None], models])
-    losses = [each.loss for each in score_models(workspace, rows, data)]
+    losses = [each.loss for each in examined(client, rows, data)]
     parameters = workspace.layout.parameters
     # In double precision, which not every device has: on the host.
     apart = to_host((parameters(models) - parameters(before)).norm(dim=1)).double()

@@ -627,6 +627,7 @@ def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:
         client.workspace,
         models,
         client.data.validation,
+        client=client,
         n_classes=client.site.n_classes,
         metric=method.utility,
         known=client.data.train.targets,

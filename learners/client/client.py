@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,8 +24,22 @@ from learners.settings.descent import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
 
-if TYPE_CHECKING:
-    from learners.client.training import Fit, Fitted
+
+class Question(Protocol):
+    """Something that several clients can be helped with at once."""
+
+    @property
+    def client(self) -> Client:
+        """Who is asked."""
+        ...
+
+    def alone(self) -> Any:  # noqa: ANN401 (whatever the question is about)
+        """Return what the client itself finds out."""
+        ...
+
+
+Together: TypeAlias = Callable[[Question], Any]
+"""Carries out what a client is asked, perhaps with what others are asked."""
 
 
 class Samples:
@@ -191,8 +205,10 @@ class Client:
         travels; it is part of a checkpoint.
     watched
         Whether the task is how the run is watched: then nothing of it counts as sent.
-    trainer
-        Who carries out what `learners.client.training.fit` is asked; the client itself if None.
+    together
+        Who carries out what can be done for several clients at once, training by
+        `learners.client.training.fit` and tests by `learners.client.many_models.examined`; the
+        client itself if None.
     """
 
     site: Site
@@ -200,7 +216,7 @@ class Client:
     round: int
     memory: dict[str, Any] = field(default_factory=dict)
     watched: bool = False
-    trainer: Callable[[Fit], Fitted] | None = None
+    together: Together | None = None
 
     @property
     def data(self) -> LocalData:
@@ -278,7 +294,7 @@ def answer(
     round: int,
     message: Message,
     memory: Message,
-    trainer: Callable[[Fit], Fitted] | None = None,
+    together: Together | None = None,
 ) -> Answer:
     """Return a client's answer to a message: the one gate through which anything leaves a client.
 
@@ -287,7 +303,7 @@ def answer(
     noise is added here (see `learners.privacy.mechanism`), unless the run is only watched; an
     answer that is not finite ends such a run, because a missing answer would not be covered by ε.
     """
-    host = Client(site, client, round, dict(memory), task.watches, trainer)
+    host = Client(site, client, round, dict(memory), task.watches, together)
     reply = task.run(host, message)
     undeclared = set(reply) - set(task.reply)
     if undeclared:

@@ -24,12 +24,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from learners.client.client import Samples
+from learners.client.client import Question, Samples
 from learners.client.dropout import KINDS as DROPOUTS
 from learners.client.dropout import Drop, calls, drawn, dropping, drops, stacked
+from learners.client.examination import examine, likeness, why_alone
+from learners.client.many_models import Exam
 from learners.client.training import Fit, Fitted, batches, seed_of_draws
 from learners.data.contents import Batch
 from learners.devices import to_device, to_host
+from learners.measures.goal import Score
 from learners.measures.losses import OwnLoss
 from learners.rows.optimizers import optimizer
 from learners.rows.workspace import Workspace
@@ -71,6 +74,7 @@ class Stacking:
         self.most_bytes = most_bytes
         self.alone: Counter[str] = Counter()
         self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
+        self._unstackable: list[tuple[tuple[Any, ...], str]] = []
 
     def train(self, fits: Sequence[Fit]) -> list[Fitted | None]:
         """Return the models that were asked for; None for those that a client trains alone."""
@@ -94,7 +98,7 @@ class Stacking:
             if chosen:
                 drawn[number] = _Drawn(asked, chosen)
                 _members(groups, _likeness(asked)).append(number)
-        for likeness, numbers in groups:
+        for alike, numbers in groups:
             if len(numbers) == 1:
                 self.alone["no other client trains like this one"] += 1
                 continue
@@ -102,7 +106,7 @@ class Stacking:
             group = [drawn[number] for number in numbers]
             # The width is the group's, not the chunk's: numbers must not depend on the chunks.
             width = max(len(batch) for each in group for batch in each.batches)
-            trial = self._tried(likeness, group, width)
+            trial = self._tried(alike, group, width)
             if trial.why_not is not None:
                 self.alone[trial.why_not] += len(group)
                 continue
@@ -111,6 +115,45 @@ class Stacking:
                 for number, fitted in zip(numbers[at], _fitted(group[at], width), strict=True):
                     given[number] = fitted
         return given
+
+    def carry_out(self, asked: Sequence[Question]) -> list[Any]:
+        """Return what was asked for, models and scores; None for what is done alone."""
+        given: list[Any] = [None] * len(asked)
+        fits = {n: each for n, each in enumerate(asked) if isinstance(each, Fit)}
+        given_fits = self.train(list(fits.values())) if fits else []
+        exams = {n: each for n, each in enumerate(asked) if isinstance(each, Exam)}
+        given_scores = self.score(list(exams.values())) if exams else []
+        for number, each in zip((*fits, *exams), (*given_fits, *given_scores), strict=True):
+            given[number] = each
+        return given
+
+    def score(self, exams: Sequence[Exam]) -> list[list[Score] | None]:
+        """Return the scores that were asked for; None for those that a client finds alone."""
+        given: list[list[Score] | None] = [None] * len(exams)
+        groups: list[tuple[tuple[Any, ...], list[int]]] = []
+        for number, exam in enumerate(exams):
+            why_not = why_alone(exam)
+            if why_not is None:
+                _members(groups, likeness(exam)).append(number)
+            else:
+                self._count_exam(exam, why_not)
+        for alike, numbers in groups:
+            if len(numbers) == 1 and len(exams[numbers[0]].models) == 1:
+                continue
+            why_not = next((why for known, why in self._unstackable if known == alike), None)
+            if why_not is None:
+                found, why_not = examine([exams[number] for number in numbers], self.most_bytes)
+                for number, scores in zip(numbers, found or [], strict=False):
+                    given[number] = scores
+            if why_not is not None:
+                self._unstackable.append((alike, why_not))
+                for number in numbers:
+                    self._count_exam(exams[number], why_not)
+        return given
+
+    def _count_exam(self, exam: Exam, why_not: str) -> None:
+        if not exam.client.watched:
+            self.alone[why_not] += 1
 
     def _tried(self, likeness: tuple[Any, ...], group: Sequence[_Drawn], width: int) -> _Trial:
         key = (*likeness[1:], width)  # whatever the learning rate, which may change every round

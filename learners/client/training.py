@@ -61,6 +61,10 @@ class Fit:
         protects = self.leaves and not self.client.watched
         return self.client.site.privacy if protects else None
 
+    def alone(self) -> Fitted:
+        """Return the model, trained by its client alone."""
+        return fit_alone(self)
+
 
 def fit(
     client: Client,
@@ -126,7 +130,10 @@ def fit(
         None if only is None else frozenset(only),
         leaves,
     )
-    return fit_alone(asked) if client.trainer is None else client.trainer(asked)
+    if client.together is None:
+        return asked.alone()
+    fitted: Fitted = client.together(asked)
+    return fitted
 
 
 def fit_alone(asked: Fit) -> Fitted:

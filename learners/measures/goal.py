@@ -135,9 +135,16 @@ class Tally:
     def _values(self) -> tuple[float | None, ...]:
         if not self._metrics or not self._kept:
             return (None,) * len(self._metrics)
-        outputs, truth = (torch.cat(each).numpy() for each in zip(*self._kept, strict=True))
-        given = Predictions.of(self._goal.targets, outputs, truth)
-        return tuple(metric(given) for metric in self._metrics)
+        outputs, truth = (torch.cat(each) for each in zip(*self._kept, strict=True))
+        return values_of(self._goal, self._metrics, outputs, truth)
+
+
+def values_of(
+    goal: Goal, metrics: Sequence[Metric], outputs: Tensor, targets: Tensor
+) -> tuple[float | None, ...]:
+    """Return what metrics say of outputs, both on the host; None where one is not defined."""
+    given = Predictions.of(goal.targets, outputs.numpy(), targets.numpy())
+    return tuple(metric(given) for metric in metrics)
 
 
 def _sum(numbers: Sequence[Tensor]) -> float:

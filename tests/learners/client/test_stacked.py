@@ -105,7 +105,10 @@ def test_rounds_tell_what_was_not_stacked_and_why(algorithm):
     (reasons,) = {tuple(each.metrics.get("not_stacked", {})) for each in rounds}
     if algorithm in ("fedem", "apfl"):
         (reason,) = reasons
-        expected = {"fedem": "a loss of its own", "apfl": "apfl: only what calls fit is stacked"}
+        expected = {
+            "fedem": "a loss of its own",
+            "apfl": "apfl: only fit and tests of models are stacked",
+        }
         assert expected[algorithm] in reason
     else:
         assert reasons == ()
