@@ -28,6 +28,7 @@ from learners.client.client import Question, Samples
 from learners.client.dropout import KINDS as DROPOUTS
 from learners.client.dropout import Drop, calls, drawn, dropping, drops, stacked
 from learners.client.examination import examine, likeness, why_alone
+from learners.client.live_memory import LiveMemory
 from learners.client.many_models import Exam
 from learners.client.training import Fit, Fitted, batches, seed_of_draws
 from learners.data.contents import Batch
@@ -51,9 +52,9 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Whether training can be stacked: why not, or the bytes that a client's step keeps.
+    """Whether training can be stacked: why not, or the bytes that a client's step needs.
 
-    Masks of dropout are kept for all its steps.
+    Masks of dropout are there for all its steps.
     """
 
     why_not: str | None
@@ -68,10 +69,13 @@ class Stacking:
     ----------
     most_bytes
         Memory for a stack; two clients are stacked whatever they need.
+    tests
+        Whether tests are stacked, too.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, *, tests: bool = True) -> None:
         self.most_bytes = most_bytes
+        self.tests = tests
         self.alone: Counter[str] = Counter()
         self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
         self._unstackable: list[tuple[tuple[Any, ...], str]] = []
@@ -132,7 +136,7 @@ class Stacking:
         given: list[list[Score] | None] = [None] * len(exams)
         groups: list[tuple[tuple[Any, ...], list[int]]] = []
         for number, exam in enumerate(exams):
-            why_not = why_alone(exam)
+            why_not = why_alone(exam) if self.tests else "on the CPU, tests are not stacked"
             if why_not is None:
                 _members(groups, likeness(exam)).append(number)
             else:
@@ -219,36 +223,39 @@ def _chunks(n: int, most: int) -> Iterator[slice]:
         yield slice(n * k // pieces, n * (k + 1) // pieces)
 
 
+def predicted_bytes(fits: Sequence[Fit]) -> int:
+    """Return the most memory that one of some alike clients, two or more, needs in a stack."""
+    group = [
+        _Drawn(each, tuple(batches(each.client, len(each.data), each.purpose))) for each in fits
+    ]
+    group.sort(key=lambda each: -len(each.batches))
+    width = max(len(batch) for each in group for batch in each.batches)
+    return _predicted_bytes(group, _trial(group[:2], width))
+
+
 def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
     """Return the most memory that a client of the group needs in a stack.
 
-    Its rows (parameters, gradient, result, those received and the anchor where they are needed,
-    what the optimiser keeps), what a step keeps for its gradient, and a copy of its data.
+    Its rows (the model, those received and the anchor where they are needed, what the optimiser
+    keeps) and a copy of its data are there all the time. Beside them there is what a step needs,
+    its gradient among that, or, when all steps are done, the result in one piece and by client.
     """
     first = group[0].asked
     settings = first.client.config
-    rows = 3 + (first.objective is not None) + bool(first.proximal)
-    rows += {"adam": 3}.get(settings.optimizer, int(settings.momentum > 0))
+    rows = 1 + (first.objective is not None) + bool(first.proximal)
+    rows += {"adam": 2}.get(settings.optimizer, int(settings.momentum > 0))
+    row = first.start.nbytes
     samples = max(each.asked.data.nbytes for each in group)
     masks = trial.mask_bytes * len(group[0].batches)
-    return rows * first.start.nbytes + trial.bytes + samples + masks
+    # Adam's step has a tensor of its own as large as the gradient, when activations are gone.
+    return rows * row + samples + masks + max(trial.bytes, 2 * row)
 
 
 def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
     """Try a step of two clients."""
-    kept: dict[int, int] = {}
-
-    def counted(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     stack = _Stack(some, width)
     try:
-        with (
-            warnings.catch_warnings(record=True) as said,
-            torch.autograd.graph.saved_tensors_hooks(counted, lambda tensor: tensor),
-        ):
+        with warnings.catch_warnings(record=True) as said, LiveMemory() as memory:
             warnings.simplefilter("always")
             stack.gradients(0)
     except RuntimeError as error:  # an operation without a rule for stacks, or that draws
@@ -258,12 +265,7 @@ def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
         # Such an operation is carried out for one client after the other: nothing is gained.
         if found := re.search(r"batching rule for (aten::\w+)", str(warning.message)):
             return _Trial(f"torch cannot stack this network or objective: it has {found[1]}")
-    for each in stack.memory():
-        kept.pop(each, None)
-    on_the_way_back = max(kept.values(), default=0)  # the gradient of the largest of them
-    return _Trial(
-        None, (sum(kept.values()) + on_the_way_back) // len(some), stack.mask_bytes // len(some)
-    )
+    return _Trial(None, memory.peak // len(some), stack.mask_bytes // len(some))
 
 
 def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
@@ -316,10 +318,6 @@ class _Stack:
     def active(self, t: int) -> int:
         """Return how many clients take a step t, counted from 0; they are the first ones."""
         return sum(end > t for end in self._ends)
-
-    def memory(self) -> set[int]:
-        """Return where the parameters are."""
-        return {each.untyped_storage().data_ptr() for each in self._model.values()}
 
     @property
     def mask_bytes(self) -> int:

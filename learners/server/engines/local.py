@@ -26,6 +26,7 @@ import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.client.client import Answer, Question, Site, answer
+from learners.client.examination import pays
 from learners.client.rendezvous import meeting
 from learners.client.stacked import Stacking
 from learners.server.engines._mailbox import Mailbox
@@ -165,7 +166,7 @@ class _Stacked(_Local):
     def __init__(self, site: Site) -> None:
         super().__init__()
         self._site = site
-        self._stacking = Stacking()
+        self._stacking = Stacking(tests=pays(site.workspace.device))
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
         self._stacking.alone.clear()

@@ -15,6 +15,7 @@ import learners.client.stacked as stacked_module  # noqa: E402
 from coalitions.errors import CoalitionError, InvalidInputError  # noqa: E402
 from learners.algorithm import ALGORITHMS  # noqa: E402
 from learners.client.client import Client  # noqa: E402
+from learners.client.live_memory import LiveMemory  # noqa: E402
 from learners.client.rendezvous import meeting  # noqa: E402
 from learners.client.stacked import Stacking, _Drawn, _Stack  # noqa: E402
 from learners.client.training import Fit, batches, fit, fit_alone  # noqa: E402
@@ -78,8 +79,15 @@ def told(rounds):
     ]
 
 
+@pytest.fixture
+def tests_at_once(monkeypatch):
+    monkeypatch.setattr("learners.server.engines.local.pays", lambda device: True)
+
+
 @pytest.mark.parametrize("algorithm", OURS)
-def test_every_method_ends_with_the_models_and_scores_of_sequential_training(algorithm, doubles):
+def test_every_method_ends_with_the_models_and_scores_of_sequential_training(
+    algorithm, doubles, tests_at_once
+):
     options = {"width": 5} if algorithm == "pfedhn" else {}
     alone, memories = played("sequential", algorithm=algorithm, options=options)
     stacked, stacked_memories = played("stacked", algorithm=algorithm, options=options)
@@ -217,9 +225,10 @@ def test_a_network_that_torch_cannot_stack_is_trained_alone(network, recwarn):
     assert "torch cannot stack this network or objective" in told
 
 
-def fits(n, *, module=None, sizes=SIZES, **more):
+def fits(n, *, module=None, sizes=SIZES, settings=None, **more):
     """Return what n clients with random pictures are asked."""
-    config = RunConfig(clients=n, local_epochs=1, batch_size=6, lr=0.1, workers=1)
+    usual = {"local_epochs": 1, "batch_size": 6, "lr": 0.1, "workers": 1}
+    config = RunConfig(clients=n, **(usual | (settings or {})))
     here = toy.site(config, tuple(sizes[i % len(sizes)] for i in range(n)), module=module)
     plain = {
         "purpose": "train", "epochs": None, "steps": None, "lr": 0.1, "loss": None,
@@ -266,6 +275,35 @@ def test_the_same_bits_whatever_fits_in_memory(name, monkeypatch):
     for one, each in zip(whole, asked, strict=True):
         alone = fit_alone(each)
         torch.testing.assert_close(one.model, alone.model, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "settings"),
+    [
+        ("mlp", {}, {}),
+        ("lenet-5", {"proximal": 0.1}, {"momentum": 0.9}),
+        ("cffl-cnn-dropout", {}, {"optimizer": "adam"}),
+        ("linear", {"objective": lambda loss, own, received: 2 * loss}, {}),
+    ],
+)
+def test_memory_is_what_was_predicted_within_a_fifth(name, more, settings, monkeypatch):
+    monkeypatch.setattr(toy, "SHAPE", (1, 28, 28))
+    module = build_model(name, shape=toy.SHAPE, n_classes=toy.N_CLASSES, seed=0)
+    asked = fits(12, module=module, sizes=(18,), settings=settings, **more)
+    predicted = 12 * stacked_module.predicted_bytes(asked)
+    with LiveMemory() as measured:
+        Stacking(most_bytes=1 << 40).train(asked)
+    assert predicted == pytest.approx(measured.peak, rel=0.2)
+
+
+def test_memory_that_is_given_back_does_not_count():
+    kept = torch.ones(1000)
+    with LiveMemory() as seen:
+        for _ in range(3):
+            twice = torch.ones(100).view(10, 10) * 2
+        kept.add_(1)
+    assert seen.peak == 3 * 400  # the last result, and the two of the next turn
+    assert twice.sum() == 200
 
 
 class Counter(TorchDispatchMode):
