@@ -71,12 +71,20 @@ class Stacking:
         Memory for a stack; two clients are stacked whatever they need.
     tests
         Whether tests are stacked, too.
+
+    Attributes
+    ----------
+    alone
+        How many trainings or tests were not stacked, by reason.
+    bytes_of_a_client
+        The most memory that a client of a stack was predicted to need so far.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, *, tests: bool = True) -> None:
         self.most_bytes = most_bytes
         self.tests = tests
         self.alone: Counter[str] = Counter()
+        self.bytes_of_a_client = 0
         self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
         self._unstackable: list[tuple[tuple[Any, ...], str]] = []
 
@@ -114,7 +122,9 @@ class Stacking:
             if trial.why_not is not None:
                 self.alone[trial.why_not] += len(group)
                 continue
-            most = max(2, self.most_bytes // _predicted_bytes(group, trial))
+            each = _predicted_bytes(group, trial)
+            self.bytes_of_a_client = max(self.bytes_of_a_client, each)
+            most = max(2, self.most_bytes // each)
             for at in _chunks(len(group), most):
                 for number, fitted in zip(numbers[at], _fitted(group[at], width), strict=True):
                     given[number] = fitted
@@ -247,7 +257,6 @@ def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
     row = first.start.nbytes
     samples = max(each.asked.data.nbytes for each in group)
     masks = trial.mask_bytes * len(group[0].batches)
-    # Adam's step has a tensor of its own as large as the gradient, when activations are gone.
     return rows * row + samples + masks + max(trial.bytes, 2 * row)
 
 

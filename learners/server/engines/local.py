@@ -61,8 +61,13 @@ def local_engine(site: Site, workers: int) -> Engine:
     """
     workers = n_workers(site, workers)
     if compute(site) == "stacked":
-        return _Stacked(site)
+        return stacked_engine(site, Stacking(tests=pays(site.workspace.device)))
     return _InProcess(site) if workers == 1 else _Workers(site, workers)
+
+
+def stacked_engine(site: Site, stacking: Stacking) -> Engine:
+    """Return an engine for clients that train at once."""
+    return _Stacked(site, stacking)
 
 
 def compute(site: Site) -> Literal["sequential", "stacked"]:
@@ -163,10 +168,10 @@ class _InProcess(_Local):
 class _Stacked(_Local):
     """Clients side by side in this process: those that train alike do so as one stack."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, stacking: Stacking) -> None:
         super().__init__()
         self._site = site
-        self._stacking = Stacking(tests=pays(site.workspace.device))
+        self._stacking = stacking
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
         self._stacking.alone.clear()
