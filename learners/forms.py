@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from learners.devices import to_host
+
 if TYPE_CHECKING:
     from learners.data.contents import Targets
     from learners.rows.parameters import Layout
@@ -131,10 +133,10 @@ class Rows(Form):
 
     def norm(self, value: Tensor) -> float:
         """Return the largest norm of a row, in double precision if it does not fit in single."""
-        norm = float(torch.linalg.vector_norm(value, dim=-1).max()) if value.numel() else 0.0
+        norm = _longest(value) if value.numel() else 0.0
         if math.isfinite(norm):
             return norm
-        return float(torch.linalg.vector_norm(value.double(), dim=-1).max())
+        return _longest(to_host(value).double())
 
 
 @dataclass(frozen=True)
@@ -242,11 +244,15 @@ def finite(value: object) -> bool:
     """Tell whether a value has no number in it that is infinite or none at all."""
     if isinstance(value, Tensor):
         floats = value.is_floating_point() or value.is_complex()
-        return not floats or bool(torch.isfinite(value).all())
+        return not floats or bool(to_host(torch.isfinite(value).all()))
     if isinstance(value, (float, np.ndarray, np.generic)):
         floats = np.asarray(value).dtype.kind in "fc"
         return not floats or bool(np.isfinite(value).all())
     return True
+
+
+def _longest(rows: Tensor) -> float:
+    return float(to_host(torch.linalg.vector_norm(rows, dim=-1).max()))
 
 
 def _shape_fault(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) -> str | None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.augmentation import taking
-from learners.client.training import batches, client_loss, training_mode
+from learners.client.training import batches, client_loss, mean_loss, training_mode
+from learners.devices import to_host
 from learners.forms import SHARE
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -100,7 +102,7 @@ def train_mixture(client: Client, message: Message) -> Message:
     step_w = client.descent(parameters(w))
     step_v = client.descent(parameters(v))
     loss_on, take = client_loss(client), taking(client, client.data.train, "train")
-    total, n_batches = 0.0, 0
+    losses: list[Tensor] = []
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
             inputs, targets = take(chosen)
@@ -111,16 +113,17 @@ def train_mixture(client: Client, message: Message) -> Message:
             workspace.load(w)
             at_w = workspace.backward(loss_on(workspace.module, inputs, targets))
             w[buffers] = workspace.row[buffers]
-            learns = method.adapt == "step" or (method.adapt == "round" and n_batches == 0)
-            slope = float(torch.dot(parameters(v) - parameters(w), at_mixture)) if learns else 0.0
+            learns = method.adapt == "step" or (method.adapt == "round" and not losses)
+            apart = parameters(v) - parameters(w)
+            slope = float(to_host(torch.dot(apart, at_mixture))) if learns else 0.0
             step_w(at_w)
             step_v(alpha * at_mixture)
             alpha = min(1.0, max(0.0, alpha - client.lr * slope))
-            total, n_batches = total + float(loss.detach()), n_batches + 1
+            losses.append(loss.detach())
     client.memory.update(personal=v, alpha=alpha, model=alpha * v + (1 - alpha) * w)
     return {
         "model": w,
         "alpha": alpha,
-        "train_loss": total / max(n_batches, 1),
+        "train_loss": mean_loss(losses),
         "samples": len(client.data.train),
     }

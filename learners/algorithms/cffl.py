@@ -23,6 +23,7 @@ from learners.client.tasks import (
     gradient,
     train,
 )
+from learners.devices import to_host
 from learners.rows.parameters import weighted_mean
 from learners.settings.options import option
 from solvers import solve, solve_overlapping
@@ -448,7 +449,8 @@ def cosine(one: Tensor, other: Tensor) -> float:
     ... )
     (0.96, 0.0)
     """
-    one, other = one.double(), other.double()  # small gradients squared leave float32's range
+    # In double precision: small gradients squared leave float32's range.
+    one, other = to_host(one).double(), to_host(other).double()
     scale = float(one.norm() * other.norm())
     return float(one @ other) / scale if scale > 0 else 0.0
 

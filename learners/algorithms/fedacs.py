@@ -12,7 +12,8 @@ import torch
 from coalitions.game import FloatMatrix
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
-from learners.rows.parameters import cosines
+from learners.devices import to_host
+from learners.rows.parameters import as_weights, cosines
 from learners.settings.options import option
 
 if TYPE_CHECKING:
@@ -80,11 +81,11 @@ class FedACS(Algorithm):
         mixing = present if self.among == "present" else list(federation.clients)
         models = state["models"][mixing]
         compared = models - federation.initial_model if self.similarity == "updates" else models
-        similarities = cosines(federation.layout.parameters(compared)).double().cpu().numpy()
+        similarities = to_host(cosines(federation.layout.parameters(compared))).double().numpy()
         delta = threshold(similarities, self.p) if self.delta is None else self.delta
         weights = attention(similarities, delta)
         weights = weights[[mixing.index(c) for c in present]]
-        mixed = torch.from_numpy(weights).to(models) @ models  # Eq. (4)
+        mixed = as_weights(weights, models) @ models  # Eq. (4)
         replies = federation.ask(
             train, {c: {"model": row} for c, row in zip(present, mixed, strict=True)}
         )
@@ -120,9 +121,9 @@ class FedACS(Algorithm):
     def mixed(self, federation: Federation, models: Tensor) -> Tensor:
         """Return what Eq. (4) makes of models [m, P] for each of them."""
         compared = models - federation.initial_model if self.similarity == "updates" else models
-        similarities = cosines(federation.layout.parameters(compared)).double().cpu().numpy()
+        similarities = to_host(cosines(federation.layout.parameters(compared))).double().numpy()
         delta = threshold(similarities, self.p) if self.delta is None else self.delta
-        return torch.from_numpy(attention(similarities, delta)).to(models) @ models
+        return as_weights(attention(similarities, delta), models) @ models
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return everyone's own model, as trained last."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import numpy as np
 import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
 from learners.client.training import fit
+from learners.devices import to_host
 from learners.rows.parameters import cosines, distances
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -113,9 +115,10 @@ class FedAMP(Algorithm):
         models, present = state["models"].clone(), list(federation.present)
         rows = models[present]
         weights = self.weights(federation.layout.parameters(rows), len(federation.clients))
-        relevance = weights.new_zeros(len(models), len(models))
-        relevance[torch.tensor(present)[:, None], torch.tensor(present)] = weights
-        federation.record(relevance=relevance.cpu().numpy())
+        on_host = to_host(weights).numpy()
+        relevance = np.zeros((len(models), len(models)), on_host.dtype)
+        relevance[np.ix_(present, present)] = on_host
+        federation.record(relevance=relevance)
         clouds = weights @ rows
         replies = federation.ask(
             train_near_cloud,

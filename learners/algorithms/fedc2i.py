@@ -13,9 +13,10 @@ from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
 from learners.client.training import batches
 from learners.data.contents import IGNORED
+from learners.devices import to_device, to_host
 from learners.forms import Numbers, each
 from learners.measures.losses import CROSS_ENTROPY
-from learners.rows.parameters import Layout, weighted_mean
+from learners.rows.parameters import Layout, as_weights, weighted_mean
 from learners.rows.workspace import predicted
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -166,13 +167,13 @@ def mix(client: Client, message: Message) -> Message:
         return {"influence": equal}
     inputs, targets = _one_batch(client)
     mixture, influence = models[0].clone(), torch.from_numpy(equal)
-    features, classifier = workspace.layout.parts()
-    sizes = torch.from_numpy(message["samples"]).to(models)
+    features, classifier = workspace.layout.parts(device=models.device)
+    sizes = as_weights(message["samples"], models)
 
     if method.variant in ("full", "client"):
         losses = feature_losses(workspace, models, inputs, targets, client.criterion)
         influence = weights_of_losses(losses, method.gamma)  # Eq. (5)
-        mixture[features] = influence.to(models) @ models[:, features]  # Eq. (6)
+        mixture[features] = as_weights(influence.numpy(), models) @ models[:, features]  # Eq. (6)
     elif method.variant == "class-global":
         mixture[features] = weighted_mean(models[:, features], sizes)
 
@@ -180,19 +181,29 @@ def mix(client: Client, message: Message) -> Message:
         parts = Classifiers.of(workspace, models)
         vectors = representation(workspace, models[0], inputs)
         if workspace.goal.targets.has_classes:
-            counted = targets.flatten() != IGNORED  # tokens are classified one by one
-            rows = vectors.reshape(-1, vectors.shape[-1])[counted]
-            losses = class_losses(rows, targets.flatten()[counted], parts.vectors)
+            rows, labels = _classified(vectors, targets)
+            losses = class_losses(rows, labels, parts.vectors)
         else:
             losses = output_losses(vectors, targets, parts.vectors, client.criterion)
         weights = weights_of_losses(losses, method.gamma)  # Eq. (9)
-        mixed = torch.einsum("ic,icf->cf", weights.to(models), parts.vectors)  # Eq. (10)
+        mixed = torch.einsum(
+            "ic,icf->cf", as_weights(weights.numpy(), models), parts.vectors
+        )  # Eq. (10)
         parts.put(mixture, mixed)
     elif method.client_classifier == "mean":
         mixture[classifier] = weighted_mean(models[:, classifier], sizes)
 
     client.memory["model"] = mixture
-    return {"influence": influence.cpu().numpy()}
+    return {"influence": influence.numpy()}
+
+
+def _classified(vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what is classified, and as what: samples, or tokens one by one."""
+    if targets.dim() == 1:
+        return vectors, targets
+    counted = (to_host(targets).flatten() != IGNORED).nonzero().flatten()
+    at = to_device(counted, targets.device)
+    return vectors.reshape(-1, vectors.shape[-1])[at], targets.flatten()[at]
 
 
 def leave_one_out(rows: Tensor) -> Tensor:
@@ -220,7 +231,7 @@ def weights_of_losses(losses: Tensor, gamma: float) -> Tensor:
     >>> weights_of_losses(torch.tensor([1.0, 3.0]), 1.0)
     tensor([0.2500, 0.7500], dtype=torch.float64)
     """
-    return torch.softmax(gamma * losses.double().clamp(min=LEAST_LOSS).log(), dim=0)
+    return torch.softmax(gamma * to_host(losses).double().clamp(min=LEAST_LOSS).log(), dim=0)
 
 
 def feature_losses(
@@ -231,7 +242,7 @@ def feature_losses(
     criterion: Criterion = CROSS_ENTROPY,
 ) -> Tensor:
     r"""Return :math:`l^{-i}` [M]: the losses of :math:`\{\theta^{-i}, \varphi_m\}`, m the first."""
-    features, _ = workspace.layout.parts()
+    features, _ = workspace.layout.parts(device=models.device)
     losses = []
     for row in leave_one_out(models[:, features]):  # Eq. (4)
         model = models[0].clone()

@@ -12,7 +12,8 @@ from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.training import EVALUATION_CHUNK, fit
-from learners.rows.parameters import reinitialised
+from learners.devices import to_host
+from learners.rows.parameters import as_weights, reinitialised
 from learners.rows.workspace import predicted
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -113,13 +114,13 @@ class FedEM(Algorithm):
             return found
         if self.k == 1:
             return np.ones(1)
-        likelihoods = -torch.stack([_losses(client, row) for row in models], dim=1)
+        likelihoods = to_host(-torch.stack([_losses(client, row) for row in models], dim=1))
         pi = likelihoods.new_full((self.k,), 1 / self.k, dtype=torch.float64)
         for _ in range(MOST_STEPS):
             before, pi = pi, _responsibilities(pi, likelihoods).mean(0, dtype=torch.float64)
             if float((pi - before).abs().max()) < 1e-6:
                 break
-        return pi.cpu().numpy()
+        return pi.numpy()
 
 
 MOST_STEPS = 200
@@ -134,10 +135,10 @@ def train_components(client: Client, message: Message) -> Message:
     """Share the images out among the components `models`, then train each on its share."""
     method, data = client.algorithm, client.data.train
     assert isinstance(method, FedEM)
-    pi = torch.from_numpy(client.memory.get("weights", np.full(method.k, 1 / method.k)))
+    pi = client.memory.get("weights", np.full(method.k, 1 / method.k))
     losses = torch.stack([_losses(client, row) for row in message["models"]], dim=1)
-    q = _responsibilities(pi, -losses)
-    client.memory["weights"] = q.mean(0, dtype=torch.float64).cpu().numpy()
+    q = _responsibilities(torch.from_numpy(pi), -losses)
+    client.memory["weights"] = to_host(q).mean(0, dtype=torch.float64).numpy()
     # The target of a sample is its number here: the loss looks up its target and its share.
     numbered = data.with_targets(torch.arange(len(data), device=data.targets.device))
     criterion = client.criterion
@@ -189,7 +190,8 @@ def mixed(outputs: Sequence[Tensor], weights: Weights, kind: Kind) -> Tensor:
 
 def _responsibilities(pi: Tensor, log_likelihoods: Tensor) -> Tensor:
     """Return q [N, K]: whose each image is, by the E-step."""
-    return torch.softmax(pi.clamp(min=_LEAST).log().to(log_likelihoods) + log_likelihoods, dim=1)
+    logs = as_weights(pi.clamp(min=_LEAST).log().numpy(), log_likelihoods)
+    return torch.softmax(logs + log_likelihoods, dim=1)
 
 
 def _losses(client: Client, model: Tensor) -> Tensor:

@@ -11,12 +11,13 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.many_models import score_models
+from learners.client.many_models import examined
 from learners.client.tasks import deploy, train
 from learners.client.training import fit
+from learners.devices import to_host
 from learners.forms import Numbers, each
 from learners.privacy.mechanism import as_published
-from learners.rows.parameters import weighted_mean
+from learners.rows.parameters import as_weights
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -179,11 +180,11 @@ def weigh(client: Client, message: Message) -> Message:
     weights = first_order_weights(client, before, models)
     if float(weights.max()) > 0:
         # Shares add to one, so the sum of steps is the mean of the models themselves.
-        client.memory["model"] = weighted_mean(models, shares(weights))
+        client.memory["model"] = _mixed(models, weights)
     known = as_published(client, "model", trained)
     if known is not trained:
         weights = _weights_to_tell(client, torch.cat([known[None], message["models"]]))
-    return {"weights": weights.cpu().numpy()}
+    return {"weights": weights.numpy()}
 
 
 def _weights_to_tell(client: Client, models: Tensor) -> Tensor:
@@ -194,7 +195,7 @@ def _weights_to_tell(client: Client, models: Tensor) -> Tensor:
     """
     weights = first_order_weights(client, client.memory.get("known", client.site.initial), models)
     if float(weights.max()) > 0:
-        client.memory["known"] = weighted_mean(models, shares(weights))
+        client.memory["known"] = _mixed(models, weights)
     return weights
 
 
@@ -202,12 +203,18 @@ def first_order_weights(client: Client, before: Tensor, models: Tensor) -> Tenso
     """Return w of every row of `models`, with its sign; 0 for a row that is `before` itself."""
     workspace, data = client.workspace, client.data.validation
     rows = torch.cat([before[None], models])
-    losses = [each.loss for each in score_models(workspace, rows, data)]
+    losses = [each.loss for each in examined(client, rows, data)]
     parameters = workspace.layout.parameters
-    apart = (parameters(models) - parameters(before)).norm(dim=1).double()
+    # In double precision, which not every device has: on the host.
+    apart = to_host((parameters(models) - parameters(before)).norm(dim=1)).double()
     gain = losses[0] - apart.new_tensor(losses[1:])
     # A model whose loss is no number is of no use, and must not make the sum of weights none.
     return torch.where((apart > 0) & gain.isfinite(), gain / apart, 0.0)
+
+
+def _mixed(models: Tensor, weights: Tensor) -> Tensor:
+    share = shares(weights)
+    return as_weights(share / share.sum(), models) @ models
 
 
 def shares(weights: Tensor) -> Tensor:

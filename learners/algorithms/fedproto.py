@@ -11,6 +11,7 @@ from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.training import EVALUATION_CHUNK, fit
+from learners.devices import to_device
 from learners.forms import Asked, Numbers, Rows
 from learners.rows.representation import class_means, represented
 from learners.settings.options import option
@@ -186,8 +187,8 @@ def train_prototypes(client: Client, message: Message) -> Message:
     classes, means, counts = class_means(vectors, data.targets)
     return {
         "prototypes": means,
-        "classes": classes.cpu().numpy(),
-        "counts": counts.cpu().numpy(),
+        "classes": classes.numpy(),
+        "counts": counts.numpy(),
         "train_loss": fitted.loss,
         "samples": len(data),
     }
@@ -197,13 +198,13 @@ def _regularised(client: Client, method: FedProto, message: Message) -> Loss:
     """Return the loss plus λ times the distance of the batch's prototypes to the global ones."""
     place, criterion = torch.full((client.site.n_classes,), -1), client.criterion
     place[message["classes"]] = torch.arange(len(message["classes"]))
-    place = place.to(message["prototypes"].device)
 
     def loss(module: nn.Module, inputs: Batch, labels: Tensor) -> Tensor:
         vectors, scores = represented(module, inputs)
         classes, means, _ = class_means(vectors, labels)
-        known = place[classes] >= 0
-        apart = means[known] - message["prototypes"][place[classes[known]]]
+        known = (place[classes] >= 0).nonzero().flatten()
+        ours = means[to_device(known, means.device)]
+        apart = ours - message["prototypes"][to_device(place[classes[known]], means.device)]
         return criterion.mean(scores, labels) + method.lam * _distance(apart, method.distance)
 
     return loss

@@ -79,7 +79,7 @@ class FedRep(Algorithm):
 
     def start(self, federation: Federation) -> State:
         """Return the first body."""
-        body, _ = self.parts(federation.layout)
+        body, _ = self.parts(federation.layout, federation.initial_model.device)
         return {"body": federation.initial_model[body]}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
@@ -103,18 +103,19 @@ class FedRep(Algorithm):
 
     def model(self, client: Client, message: Message) -> Tensor:
         """Return the received body under the client's own head."""
-        body, head = self.parts(client.workspace.layout)
+        body, head = self.parts(client.workspace.layout, client.workspace.device)
         row = client.site.initial.clone()
         row[body] = message["body"]
         if "head" in client.memory:
             row[head] = client.memory["head"]
         return row
 
-    def parts(self, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Return the columns of the body and of the head."""
+    def parts(self, layout: Layout, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """Return the columns of the body and of the head, on a device if one is named."""
         if self.cut == "none":
-            return torch.arange(layout.size), torch.empty(0, dtype=torch.int64)
-        return layout.parts(self.cut)
+            none = torch.empty(0, dtype=torch.int64, device=device)
+            return torch.arange(layout.size, device=device), none
+        return layout.parts(self.cut, device)
 
 
 @task("fedrep", by_fit=True, body=Reveals.MODEL, train_loss=Reveals.PROGRESS, samples=Reveals.SIZE)
@@ -122,7 +123,7 @@ def train_head_then_body(client: Client, message: Message) -> Message:
     """Train the own head on the `body` that was received, then the body, and send the body."""
     method, layout = client.algorithm, client.workspace.layout
     assert isinstance(method, FedRep)
-    body, head = method.parts(layout)
+    body, head = method.parts(layout, client.workspace.device)
     head_names = frozenset() if method.cut == "none" else layout.classifiers[method.cut]
     row = method.model(client, message)
     if head_names:

@@ -12,8 +12,9 @@ from torch import nn
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
+from learners.devices import to_device, to_host
 from learners.forms import Rows
-from learners.rows.parameters import Layout
+from learners.rows.parameters import Layout, as_weights
 from learners.rows.representation import represented
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -97,17 +98,17 @@ class FedRoD(Algorithm):
             # He's initialisation where something passes a ReLU; all else starts at zero.
             scale = math.sqrt(2 / shape[1]) if name == "input.weight" else 0.0
             parts.append(scale * torch.randn(math.prod(shape), generator=stream))
-        return {**state, "hypernetwork": torch.cat(parts).to(federation.initial_model)}
+        return {**state, "hypernetwork": as_weights(torch.cat(parts), federation.initial_model)}
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average bodies and generic heads, and the hypernetwork if there is one."""
         sent = dict(state)
         replies = federation.ask(train_two_heads, dict.fromkeys(federation.present, sent))
-        sizes = torch.tensor([float(reply["samples"]) for reply in replies.values()])
+        sizes = [float(reply["samples"]) for reply in replies.values()]
         new = {}
         for name in state:
             rows = torch.stack([reply[name] for reply in replies.values()])
-            new[name] = federation.combine(rows, sizes.to(rows))
+            new[name] = federation.combine(rows, rows.new_tensor(sizes))
         return new
 
     def newcomers(
@@ -127,7 +128,7 @@ class FedRoD(Algorithm):
         own = message.get("hypernetwork", client.memory.get("personal_head"))
         if not message.get("both_heads") or own is None:
             return received
-        _, head = client.workspace.layout.parts("head")
+        _, head = client.workspace.layout.parts("head", received.device)
         row = received.clone()
         row[head] += self.personal_head(client, own)
         return row
@@ -138,8 +139,7 @@ class FedRoD(Algorithm):
             return own
         layout = client.workspace.layout
         part = self.writer(layout).views(own)
-        counts = torch.bincount(client.data.train.targets, minlength=client.site.n_classes)
-        shares = counts.to(own) / max(len(client.data.train), 1)
+        shares = as_weights(_counts(client), own) / max(len(client.data.train), 1)
         hidden = (part["input.weight"] @ shares + part["input.bias"]).relu()
         return part["output.weight"] @ hidden + part["output.bias"]
 
@@ -171,7 +171,7 @@ def train_two_heads(client: Client, message: Message) -> Message:
     """
     method, layout = client.algorithm, client.workspace.layout
     assert isinstance(method, FedRoD)
-    _, columns = layout.parts("head")
+    _, columns = layout.parts("head", message["model"].device)
     own = message.get("hypernetwork", client.memory.get("personal_head"))
     own = (torch.zeros_like(message["model"][columns]) if own is None else own).clone()
     step = client.descent(own)
@@ -204,5 +204,11 @@ def train_two_heads(client: Client, message: Message) -> Message:
 
 def _log_prior(client: Client, gamma: float) -> Tensor:
     """Return γ ln N of every class; a class the client has not is out of the softmax (−∞)."""
-    counts = torch.bincount(client.data.train.targets, minlength=client.site.n_classes)
-    return counts.log() * gamma if gamma else torch.zeros_like(counts, dtype=torch.float32)
+    counts = _counts(client)
+    prior = counts.log() * gamma if gamma else torch.zeros_like(counts, dtype=torch.float32)
+    return to_device(prior, client.workspace.device)
+
+
+def _counts(client: Client) -> Tensor:
+    """Return how many training samples there are of each class, on the host."""
+    return torch.bincount(to_host(client.data.train.targets), minlength=client.site.n_classes)

@@ -10,7 +10,7 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.many_models import score_models
+from learners.client.many_models import examined
 from learners.client.tasks import train
 from learners.client.training import gradient_at
 from learners.forms import Number, Rows
@@ -134,7 +134,7 @@ def choose_cluster(client: Client, message: Message) -> Message:
 
 
 def _closest(client: Client, models: Tensor) -> tuple[int, float]:
-    losses = [each.loss for each in score_models(client.workspace, models, client.data.train)]
+    losses = [each.loss for each in examined(client, models, client.data.train)]
     # A loss that is no number compares as neither lower nor higher: it must not be the lowest.
     cluster = min(range(len(losses)), key=lambda j: (math.isnan(losses[j]), losses[j]))
     return cluster, losses[cluster]

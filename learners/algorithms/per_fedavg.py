@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.augmentation import taking
-from learners.client.training import batches, client_loss, gradient_at, training_mode
+from learners.client.training import batches, client_loss, gradient_at, mean_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -113,15 +114,15 @@ def train_meta(client: Client, message: Message) -> Message:
     loss_on, take = client_loss(client), taking(client, data, "train")
     step = client.descent(w)
 
-    def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, float]:
+    def gradient(parameters: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         workspace.load(row)
         workspace.parameters.copy_(parameters)
         loss = loss_on(workspace.module, *take(chosen))
-        return workspace.backward(loss).clone(), float(loss.detach())
+        return workspace.backward(loss).clone(), loss.detach()
 
     # The outer batches come in the order of plain training: with α = 0 nothing else is left.
     draws = [batches(client, len(data), purpose) for purpose in ("inner", "train", "hessian")]
-    total, n_batches = 0.0, 0
+    losses: list[Tensor] = []
     with training_mode(client, "train"):
         for inner, outer, curvature in zip(*draws, strict=True):
             ahead = w - alpha * gradient(w, inner)[0]
@@ -132,5 +133,5 @@ def train_meta(client: Client, message: Message) -> Message:
                 backward, _ = gradient(w - method.delta * g, curvature)
                 g = g - alpha * (forward - backward) / (2 * method.delta)
             step(g)
-            total, n_batches = total + loss, n_batches + 1
-    return {"model": row, "train_loss": total / max(n_batches, 1), "samples": len(data)}
+            losses.append(loss)
+    return {"model": row, "train_loss": mean_loss(losses), "samples": len(data)}

@@ -11,6 +11,7 @@ from torch import nn
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
+from learners.devices import to_device
 from learners.rows.parameters import Layout
 from learners.settings.options import option
 
@@ -86,8 +87,8 @@ class PFedHN(Algorithm):
                 scale = math.sqrt(2 / max(shape[1], 1))
                 hypernetwork.append(scale * torch.randn(shape, generator=stream).reshape(-1))
         return {
-            "hypernetwork": torch.cat([part.to(model.device) for part in hypernetwork]),
-            "embeddings": torch.randn(n, length, generator=stream).to(model.device),
+            "hypernetwork": torch.cat([to_device(part, model.device) for part in hypernetwork]),
+            "embeddings": to_device(torch.randn(n, length, generator=stream), model.device),
             "buffers": model[size:].clone(),
         }
 

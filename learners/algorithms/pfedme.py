@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.augmentation import taking
-from learners.client.training import batches, client_loss, training_mode
+from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -117,7 +118,7 @@ def train_envelope(client: Client, message: Message) -> Message:
     theta = workspace.parameters
     step = client.descent(theta, lr)
     loss_on, take = client_loss(client), taking(client, client.data.train, "train")
-    total, n_batches = 0.0, 0
+    losses: list[Tensor] = []
     with training_mode(client, "train"):
         for chosen in batches(client, len(client.data.train), "train"):
             inputs, targets = take(chosen)
@@ -128,11 +129,11 @@ def train_envelope(client: Client, message: Message) -> Message:
                     step(gradient.add_(theta - w, alpha=method.lam))
             with torch.no_grad():
                 w.sub_(w - theta, alpha=pull)
-            total, n_batches = total + float(loss.detach()), n_batches + 1
+            losses.append(loss.detach())
     row[layout.n_parameters :] = workspace.row[layout.n_parameters :]
     client.memory["model"] = workspace.saved()
     return {
         "model": row,
-        "train_loss": total / max(n_batches, 1),
+        "train_loss": mean_loss(losses),
         "samples": len(client.data.train),
     }

@@ -19,9 +19,10 @@ from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import deploy, describe, train
 from learners.client.utility import ModelGame
 from learners.data.ground_truth import label_overlap
+from learners.devices import to_host
 from learners.forms import Asked, Numbers
 from learners.privacy.mechanism import as_published
-from learners.rows.parameters import Cut, Layout
+from learners.rows.parameters import Cut, Layout, as_weights
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -346,7 +347,7 @@ class PFedSV(Algorithm):
         rows = {i: [numbers[j] for j in slots[i]] for i in slots}
         if not self.shared_extractor:
             return {i: {"models": models[rows[i]]} for i in slots}
-        features, classifier = federation.layout.parts(self.classifier)
+        features, classifier = federation.layout.parts(self.classifier, models.device)
         sizes = models.new_tensor([float(reply["samples"]) for reply in uploads.values()])
         extractor = federation.combine(models[:, features], sizes)
         classifiers = models[:, classifier]
@@ -379,7 +380,7 @@ def collaborate(client: Client, message: Message) -> Message:
     if method.noise_own:
         trained = as_published(client, "model", trained)
     if "extractor" in message:
-        features, classifier = layout.parts(method.classifier)
+        features, classifier = layout.parts(method.classifier, trained.device)
         models = trained.repeat(len(message["classifiers"]) + 1, 1)
         models[:, features] = message["extractor"]
         models[1:, classifier] = message["classifiers"]
@@ -388,7 +389,7 @@ def collaborate(client: Client, message: Message) -> Message:
     compared = _compared_parts(client, method, models)
     values, evaluations = _valued(client, method, models, compared)
     weights = _weights(method, values, compared)
-    combined = torch.from_numpy(weights).to(models) @ models  # Eq. (7)
+    combined = as_weights(weights, models) @ models  # Eq. (7)
     client.memory |= {"trained": trained, "model": combined}
     if method.collaboration == "pairwise":
         client.memory["before"] = combined  # what the next round's training begins with
@@ -528,8 +529,8 @@ def _weights(method: PFedSV, values: FloatVector, compared: Tensor) -> FloatVect
 
 def _distances(compared: Tensor) -> tuple[FloatVector, float]:
     """Return how far each model is from the first, and what counts as no distance at all."""
-    distances = torch.linalg.vector_norm(compared - compared[0], dim=1).double().cpu().numpy()
-    return distances, FLOOR * max(1.0, float(compared[0].norm()))
+    distances = to_host(torch.linalg.vector_norm(compared - compared[0], dim=1)).double().numpy()
+    return distances, FLOOR * max(1.0, float(to_host(compared[0].norm())))
 
 
 def _told(
@@ -544,7 +545,7 @@ def _told(
     if known is not own and not method.noise_own:
         known = known.clone()
         if method.shared_extractor:
-            features, _ = client.workspace.layout.parts(method.classifier)
+            features, _ = client.workspace.layout.parts(method.classifier, own.device)
             known[features] = own[features]  # which is the extractor that was received
         # Nor through how early a truncating estimator stopped: the game at home is not counted.
         models = torch.cat([known[None], models[1:]])
@@ -586,8 +587,8 @@ def similarities(models: Tensor, kind: Collaboration, self_distance: SelfDistanc
     (array([0.5  , 0.5  , 0.089]), array([1.   , 0.943, 0.   ]))
     """
     if kind == "cosine":
-        rows = models.double()
-        angles: FloatVector = torch.cosine_similarity(rows[:1], rows).cpu().numpy()
+        rows = to_host(models).double()
+        angles: FloatVector = torch.cosine_similarity(rows[:1], rows).numpy()
         return angles
     distances, floor = _distances(models)
     if len(distances) == 1:
@@ -600,7 +601,7 @@ def _compared_parts(client: Client, method: PFedSV, models: Tensor) -> Tensor:
     """Return the part of the models whose distances count: what was downloaded of them."""
     layout = client.workspace.layout
     if method.shared_extractor:
-        return models[:, layout.parts(method.classifier)[1]]
+        return models[:, layout.parts(method.classifier, models.device)[1]]
     return layout.parameters(models)
 
 
@@ -627,6 +628,7 @@ def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:
         client.workspace,
         models,
         client.data.validation,
+        client=client,
         n_classes=client.site.n_classes,
         metric=method.utility,
         known=client.data.train.targets,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from learners.client.client import Client, Samples
 from learners.data.contents import Batch
+from learners.devices import to_device
 from learners.settings.descent import augmentations
 
 Take = Callable[[Tensor], tuple[Batch, Tensor]]
@@ -54,7 +55,7 @@ def varied(pictures: Tensor, kinds: Collection[str], stream: torch.Generator) ->
         rows[:, None, :, None],
         columns[:, None, None, :],
     ]
-    seen = pictures[tuple(each.to(pictures.device) for each in at)]
+    seen = pictures[tuple(to_device(each, pictures.device) for each in at)]
     return seen.contiguous(memory_format=torch.channels_last)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
 from learners.data.contents import Batch, FederatedData, Split
+from learners.devices import to_device
 from learners.forms import finite
 from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
@@ -23,8 +24,22 @@ from learners.settings.descent import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
 
-if TYPE_CHECKING:
-    from learners.client.training import Fit, Fitted
+
+class Question(Protocol):
+    """Something that several clients can be helped with at once."""
+
+    @property
+    def client(self) -> Client:
+        """Who is asked."""
+        ...
+
+    def alone(self) -> Any:  # noqa: ANN401 (whatever the question is about)
+        """Return what the client itself finds out."""
+        ...
+
+
+Together: TypeAlias = Callable[[Question], Any]
+"""Carries out what a client is asked, perhaps with what others are asked."""
 
 
 class Samples:
@@ -38,7 +53,7 @@ class Samples:
         self._one = isinstance(split.inputs, Tensor)
         self._kept = {name: _kept(each, device) for name, each in split.named.items()}
         self._pictures = {name for name, each in split.named.items() if _is_picture(each)}
-        self.targets = split.targets.to(device)
+        self.targets = to_device(split.targets, device)
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -79,7 +94,7 @@ class Samples:
 
     def take(self, chosen: Tensor) -> tuple[Batch, Tensor]:
         """Return the inputs and targets of some indices (int64, on the CPU)."""
-        at = chosen.to(self.targets.device)
+        at = to_device(chosen, self.targets.device)
         taken = {name: each.index_select(0, at) for name, each in self._kept.items()}
         return self._handed(taken), self.targets.index_select(0, at)
 
@@ -105,12 +120,12 @@ def _is_picture(inputs: Tensor) -> bool:
 def _kept(inputs: Tensor, device: torch.device) -> Tensor:
     """Return inputs as they are kept: pictures channels last."""
     if not _is_picture(inputs):
-        return inputs.to(device)
+        return to_device(inputs, device)
     n, channels, height, width = inputs.shape
     # Copied into a fresh tensor: for one channel `contiguous` would keep strides that
     # convolutions do not recognise as channels last.
-    pixels = torch.empty((n, height, width, channels), device=device)
-    return pixels.copy_(inputs.permute(0, 2, 3, 1))
+    pixels = torch.empty((n, height, width, channels)).copy_(inputs.permute(0, 2, 3, 1))
+    return to_device(pixels, device)
 
 
 @dataclass(frozen=True)
@@ -190,8 +205,10 @@ class Client:
         travels; it is part of a checkpoint.
     watched
         Whether the task is how the run is watched: then nothing of it counts as sent.
-    trainer
-        Who carries out what `learners.client.training.fit` is asked; the client itself if None.
+    together
+        Who carries out what can be done for several clients at once, training by
+        `learners.client.training.fit` and tests by `learners.client.many_models.examined`; the
+        client itself if None.
     """
 
     site: Site
@@ -199,7 +216,7 @@ class Client:
     round: int
     memory: dict[str, Any] = field(default_factory=dict)
     watched: bool = False
-    trainer: Callable[[Fit], Fitted] | None = None
+    together: Together | None = None
 
     @property
     def data(self) -> LocalData:
@@ -277,7 +294,7 @@ def answer(
     round: int,
     message: Message,
     memory: Message,
-    trainer: Callable[[Fit], Fitted] | None = None,
+    together: Together | None = None,
 ) -> Answer:
     """Return a client's answer to a message: the one gate through which anything leaves a client.
 
@@ -286,7 +303,7 @@ def answer(
     noise is added here (see `learners.privacy.mechanism`), unless the run is only watched; an
     answer that is not finite ends such a run, because a missing answer would not be covered by ε.
     """
-    host = Client(site, client, round, dict(memory), task.watches, trainer)
+    host = Client(site, client, round, dict(memory), task.watches, together)
     reply = task.run(host, message)
     undeclared = set(reply) - set(task.reply)
     if undeclared:

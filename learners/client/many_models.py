@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from learners.client.client import Samples
+from learners.client.client import Client, Samples
 from learners.client.training import EVALUATION_CHUNK, score_model
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric
@@ -26,6 +26,31 @@ WIDE_CHANNELS = 24
 
 WIDE_CHUNK = 20
 """Pictures in a pass of the wide layer: what it writes before the pool stays in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """What `examined` is asked: how good models [m, P] are on samples with known targets."""
+
+    client: Client
+    models: Tensor
+    data: Samples
+    metrics: tuple[Metric, ...] = ()
+
+    def alone(self) -> list[Score]:
+        """Return the scores, computed by the client alone."""
+        return score_models(self.client.workspace, self.models, self.data, self.metrics)
+
+
+def examined(
+    client: Client, models: Tensor, data: Samples, metrics: Sequence[Metric] = ()
+) -> list[Score]:
+    """Return how good each model [m, P] is: by the client alone, or with others at once."""
+    exam = Exam(client, models, data, tuple(metrics))
+    if client.together is None:
+        return exam.alone()
+    scores: list[Score] = client.together(exam)
+    return scores
 
 
 def score_models(

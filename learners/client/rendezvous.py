@@ -1,4 +1,4 @@
-"""Tasks that wait for each other where they train, so that the training can be done at once.
+"""Tasks that wait for each other where they train or test, so that this can be done at once.
 
 A task is a plain function that calls `learners.client.training.fit` somewhere in its middle. To
 stop it there without rewriting it, every task has a thread, and the threads pass a baton: exactly
@@ -9,32 +9,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
-from learners.client.training import Fit, Fitted, fit_alone
+from learners.client.client import Question, Together
+from learners.client.training import Fitted
 
 T = TypeVar("T")
 
-Trainer = Callable[[Fit], Fitted]
-"""Carries out what `fit` is asked."""
-
-Together = Callable[[Sequence[Fit]], Sequence[Fitted | None]]
-"""Carries out what several are asked; None for those that shall train alone."""
+AtOnce = Callable[[Sequence[Question]], Sequence[Any]]
+"""Carries out what several are asked; None for those that shall do it alone."""
 
 
-def meeting(jobs: Sequence[Callable[[Trainer], T]], train: Together) -> list[T]:
+def meeting(jobs: Sequence[Callable[[Together], T]], at_once: AtOnce) -> list[T]:
     """Return what each job returns.
 
-    A job is handed the trainer that its client is to have. It runs until it trains or is done.
-    When all of them do or are, `train` is told what those that train are asked, and they go on.
+    A job is handed what its client is to ask. It runs until it asks or is done. When all of them
+    do or are, `at_once` is told what those that wait asked, and they go on.
 
     Parameters
     ----------
     jobs
         What to do; the first to fail ends the meeting with its error.
-    train
+    at_once
         Called by the thread that this was called from.
     """
     guests = [_Guest(job) for job in jobs]
@@ -42,7 +40,7 @@ def meeting(jobs: Sequence[Callable[[Trainer], T]], train: Together) -> list[T]:
         for guest in guests:
             guest.go_on()
         while waiting := [(guest, guest.asked) for guest in guests if guest.asked is not None]:
-            given = train([asked for _, asked in waiting])
+            given = at_once([asked for _, asked in waiting])
             for (guest, _), each in zip(waiting, given, strict=True):
                 guest.go_on(each)
         return [guest.result for guest in guests]
@@ -56,21 +54,21 @@ class _Left(BaseException):
 
 
 class _Guest(Generic[T]):
-    """One job and its thread; `asked` is what it is to train, None if it is done."""
+    """One job and its thread; `asked` is what it waits for, None if it is done."""
 
     result: T
 
-    def __init__(self, job: Callable[[Trainer], T]) -> None:
+    def __init__(self, job: Callable[[Together], T]) -> None:
         self._job = job
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._live, daemon=True)
-        self._given: Fitted | None = None
+        self._given: Any = None
         self._error: BaseException | None = None
         self._leaving = False
-        self.asked: Fit | None = None
+        self.asked: Question | None = None
 
-    def go_on(self, given: Fitted | None = None) -> None:
-        """Let the job run until it trains or is done."""
+    def go_on(self, given: Any = None) -> None:  # noqa: ANN401 (whatever it asked for)
+        """Let the job run until it asks or is done."""
         self.asked, self._given = None, given
         if self._thread.ident is None:
             self._thread.start()
@@ -80,7 +78,7 @@ class _Guest(Generic[T]):
             raise self._error
 
     def leave(self) -> None:
-        """End the job, at the latest where it trains next."""
+        """End the job, at the latest where it asks next."""
         if self._thread.is_alive():
             self._leaving = True
             self._turn.release()
@@ -91,7 +89,7 @@ class _Guest(Generic[T]):
         self._turn.acquire()
         try:
             if not self._leaving:
-                self.result = self._job(self._train)
+                self.result = self._job(self._ask)
         except _Left:
             pass
         except BaseException as error:  # raised again in the thread that waits for this one
@@ -99,16 +97,17 @@ class _Guest(Generic[T]):
         finally:
             self._back.release()
 
-    def _train(self, asked: Fit) -> Fitted:
+    def _ask(self, asked: Question) -> Any:  # noqa: ANN401
         self.asked = asked
         self._back.release()
         self._turn.acquire()
         if self._leaving:
             raise _Left
         if self._given is None:
-            return fit_alone(asked)
-        # Others had the workspace meanwhile: leave it as training alone would have.
-        workspace = asked.client.workspace
-        workspace.load(self._given.model)
-        workspace.module.train()
+            return asked.alone()
+        if isinstance(self._given, Fitted):
+            # Others had the workspace meanwhile: leave it as training alone would have.
+            workspace = asked.client.workspace
+            workspace.load(self._given.model)
+            workspace.module.train()
         return self._given

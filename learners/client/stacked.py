@@ -24,9 +24,16 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from learners.client.client import Samples
-from learners.client.training import Fit, Fitted, batches
+from learners.client.client import Question, Samples
+from learners.client.dropout import KINDS as DROPOUTS
+from learners.client.dropout import Drop, calls, drawn, dropping, drops, stacked
+from learners.client.examination import examine, likeness, why_alone
+from learners.client.live_memory import LiveMemory
+from learners.client.many_models import Exam
+from learners.client.training import Fit, Fitted, batches, seed_of_draws
 from learners.data.contents import Batch
+from learners.devices import to_device, to_host
+from learners.measures.goal import Score
 from learners.measures.losses import OwnLoss
 from learners.rows.optimizers import optimizer
 from learners.rows.workspace import Workspace
@@ -45,10 +52,14 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Whether training can be stacked: why not, or the bytes that a client's step keeps."""
+    """Whether training can be stacked: why not, or the bytes that a client's step needs.
+
+    Masks of dropout are there for all its steps.
+    """
 
     why_not: str | None
     bytes: int = 0
+    mask_bytes: int = 0
 
 
 class Stacking:
@@ -58,12 +69,24 @@ class Stacking:
     ----------
     most_bytes
         Memory for a stack; two clients are stacked whatever they need.
+    tests
+        Whether tests are stacked, too.
+
+    Attributes
+    ----------
+    alone
+        How many trainings or tests were not stacked, by reason.
+    bytes_of_a_client
+        The most memory that a client of a stack was predicted to need so far.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, *, tests: bool = True) -> None:
         self.most_bytes = most_bytes
+        self.tests = tests
         self.alone: Counter[str] = Counter()
+        self.bytes_of_a_client = 0
         self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
+        self._unstackable: list[tuple[tuple[Any, ...], str]] = []
 
     def train(self, fits: Sequence[Fit]) -> list[Fitted | None]:
         """Return the models that were asked for; None for those that a client trains alone."""
@@ -87,7 +110,7 @@ class Stacking:
             if chosen:
                 drawn[number] = _Drawn(asked, chosen)
                 _members(groups, _likeness(asked)).append(number)
-        for likeness, numbers in groups:
+        for alike, numbers in groups:
             if len(numbers) == 1:
                 self.alone["no other client trains like this one"] += 1
                 continue
@@ -95,15 +118,56 @@ class Stacking:
             group = [drawn[number] for number in numbers]
             # The width is the group's, not the chunk's: numbers must not depend on the chunks.
             width = max(len(batch) for each in group for batch in each.batches)
-            trial = self._tried(likeness, group, width)
+            trial = self._tried(alike, group, width)
             if trial.why_not is not None:
                 self.alone[trial.why_not] += len(group)
                 continue
-            most = max(2, self.most_bytes // _predicted_bytes(group, trial))
+            each = _predicted_bytes(group, trial)
+            self.bytes_of_a_client = max(self.bytes_of_a_client, each)
+            most = max(2, self.most_bytes // each)
             for at in _chunks(len(group), most):
                 for number, fitted in zip(numbers[at], _fitted(group[at], width), strict=True):
                     given[number] = fitted
         return given
+
+    def carry_out(self, asked: Sequence[Question]) -> list[Any]:
+        """Return what was asked for, models and scores; None for what is done alone."""
+        given: list[Any] = [None] * len(asked)
+        fits = {n: each for n, each in enumerate(asked) if isinstance(each, Fit)}
+        given_fits = self.train(list(fits.values())) if fits else []
+        exams = {n: each for n, each in enumerate(asked) if isinstance(each, Exam)}
+        given_scores = self.score(list(exams.values())) if exams else []
+        for number, each in zip((*fits, *exams), (*given_fits, *given_scores), strict=True):
+            given[number] = each
+        return given
+
+    def score(self, exams: Sequence[Exam]) -> list[list[Score] | None]:
+        """Return the scores that were asked for; None for those that a client finds alone."""
+        given: list[list[Score] | None] = [None] * len(exams)
+        groups: list[tuple[tuple[Any, ...], list[int]]] = []
+        for number, exam in enumerate(exams):
+            why_not = why_alone(exam) if self.tests else "on the CPU, tests are not stacked"
+            if why_not is None:
+                _members(groups, likeness(exam)).append(number)
+            else:
+                self._count_exam(exam, why_not)
+        for alike, numbers in groups:
+            if len(numbers) == 1 and len(exams[numbers[0]].models) == 1:
+                continue
+            why_not = next((why for known, why in self._unstackable if known == alike), None)
+            if why_not is None:
+                found, why_not = examine([exams[number] for number in numbers], self.most_bytes)
+                for number, scores in zip(numbers, found or [], strict=False):
+                    given[number] = scores
+            if why_not is not None:
+                self._unstackable.append((alike, why_not))
+                for number in numbers:
+                    self._count_exam(exams[number], why_not)
+        return given
+
+    def _count_exam(self, exam: Exam, why_not: str) -> None:
+        if not exam.client.watched:
+            self.alone[why_not] += 1
 
     def _tried(self, likeness: tuple[Any, ...], group: Sequence[_Drawn], width: int) -> _Trial:
         key = (*likeness[1:], width)  # whatever the learning rate, which may change every round
@@ -121,8 +185,6 @@ def _why_alone(asked: Fit) -> str | None:
     criterion = workspace.goal.criterion
     if settings.optimizer not in ("sgd", "adam"):
         return f"the optimizer {settings.optimizer} is torch's own"
-    if settings.weight_decay or settings.max_gradient_norm is not None:
-        return "weight_decay and max_gradient_norm are for one model at a time"
     if settings.patience is not None:
         return "patience: each client stops when its own validation data say so"
     if settings.augment is not None:
@@ -138,11 +200,14 @@ def _why_alone(asked: Fit) -> str | None:
     if workspace.has_batch_norm:
         return "batch norm: samples that fill up a batch would count"
     if any(_draws(part) for part in workspace.module.modules()):
-        return "dropout: each client draws from a stream of its own"
+        return "dropout inside a layer that draws by itself"
     return None
 
 
 def _draws(part: nn.Module) -> bool:
+    """Tell whether a part draws what cannot be drawn before, as recurrent layers do."""
+    if isinstance(part, DROPOUTS):
+        return False
     chance = getattr(part, "p" if isinstance(part, nn.modules.dropout._DropoutNd) else "dropout", 0)
     return isinstance(chance, (int, float)) and chance > 0
 
@@ -170,35 +235,38 @@ def _chunks(n: int, most: int) -> Iterator[slice]:
         yield slice(n * k // pieces, n * (k + 1) // pieces)
 
 
+def predicted_bytes(fits: Sequence[Fit]) -> int:
+    """Return the most memory that one of some alike clients, two or more, needs in a stack."""
+    group = [
+        _Drawn(each, tuple(batches(each.client, len(each.data), each.purpose))) for each in fits
+    ]
+    group.sort(key=lambda each: -len(each.batches))
+    width = max(len(batch) for each in group for batch in each.batches)
+    return _predicted_bytes(group, _trial(group[:2], width))
+
+
 def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
     """Return the most memory that a client of the group needs in a stack.
 
-    Its rows (parameters, gradient, result, those received and the anchor where they are needed,
-    what the optimiser keeps), what a step keeps for its gradient, and a copy of its data.
+    Its rows (the model, those received and the anchor where they are needed, what the optimiser
+    keeps) and a copy of its data are there all the time. Beside them there is what a step needs,
+    its gradient among that, or, when all steps are done, the result in one piece and by client.
     """
     first = group[0].asked
     settings = first.client.config
-    rows = 3 + (first.objective is not None) + bool(first.proximal)
-    rows += {"adam": 3}.get(settings.optimizer, int(settings.momentum > 0))
+    rows = 1 + (first.objective is not None) + bool(first.proximal)
+    rows += {"adam": 2}.get(settings.optimizer, int(settings.momentum > 0))
+    row = first.start.nbytes
     samples = max(each.asked.data.nbytes for each in group)
-    return rows * first.start.nbytes + trial.bytes + samples
+    masks = trial.mask_bytes * len(group[0].batches)
+    return rows * row + samples + masks + max(trial.bytes, 2 * row)
 
 
 def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
     """Try a step of two clients."""
-    kept: dict[int, int] = {}
-
-    def counted(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     stack = _Stack(some, width)
     try:
-        with (
-            warnings.catch_warnings(record=True) as said,
-            torch.autograd.graph.saved_tensors_hooks(counted, lambda tensor: tensor),
-        ):
+        with warnings.catch_warnings(record=True) as said, LiveMemory() as memory:
             warnings.simplefilter("always")
             stack.gradients(0)
     except RuntimeError as error:  # an operation without a rule for stacks, or that draws
@@ -208,10 +276,7 @@ def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
         # Such an operation is carried out for one client after the other: nothing is gained.
         if found := re.search(r"batching rule for (aten::\w+)", str(warning.message)):
             return _Trial(f"torch cannot stack this network or objective: it has {found[1]}")
-    for each in stack.memory():
-        kept.pop(each, None)
-    on_the_way_back = max(kept.values(), default=0)  # the gradient of the largest of them
-    return _Trial(None, (sum(kept.values()) + on_the_way_back) // len(some))
+    return _Trial(None, memory.peak // len(some), stack.mask_bytes // len(some))
 
 
 def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
@@ -223,7 +288,7 @@ def _fitted(some: Sequence[_Drawn], width: int) -> list[Fitted]:
         done = stack.active(t + 1)
         if done < stack.active(t):
             rows = [*stack.rows(done, stack.active(t)), *rows]
-    losses = stack.losses.tolist()
+    losses = to_host(stack.losses).tolist()
     return [
         Fitted(row, loss / len(each.batches))
         for row, loss, each in zip(rows, losses, some, strict=False)
@@ -248,9 +313,16 @@ class _Stack:
         self._trained = [name for name in names if first.only is None or name in first.only]
         settings = first.client.config
         self._steps = {
-            name: optimizer(self._model[name], settings.optimizer, first.lr, settings.momentum)
+            name: optimizer(
+                self._model[name],
+                settings.optimizer,
+                first.lr,
+                settings.momentum,
+                weight_decay=settings.weight_decay,
+            )
             for name in self._trained
         }
+        self._kept = _dropped(some, width, workspace)
         self.losses = torch.zeros(len(some), device=workspace.device)
         self._loss_of_each = vmap(self._loss_of_one(frozenset(names)), randomness="error")
 
@@ -258,9 +330,10 @@ class _Stack:
         """Return how many clients take a step t, counted from 0; they are the first ones."""
         return sum(end > t for end in self._ends)
 
-    def memory(self) -> set[int]:
-        """Return where the parameters are."""
-        return {each.untyped_storage().data_ptr() for each in self._model.values()}
+    @property
+    def mask_bytes(self) -> int:
+        """Bytes of what dropout keeps in a step."""
+        return sum(each[0].nbytes for each in self._kept)
 
     def rows(self, begin: int, end: int) -> Iterator[Tensor]:
         """Yield the models of some clients as they are now."""
@@ -288,7 +361,12 @@ class _Stack:
         self._workspace.module.train()
         with torch.enable_grad():
             goals, losses = self._loss_of_each(
-                model, received, inputs, per_client(flat_targets), self._real[t, :n]
+                model,
+                received,
+                inputs,
+                per_client(flat_targets),
+                self._real[t, :n],
+                [each[t, :n] for each in self._kept],
             )
             moving = [model[name] for name in self._trained]
             gradients = torch.autograd.grad(
@@ -300,11 +378,13 @@ class _Stack:
     def step(self, t: int) -> None:
         """Take step t with every client that has one."""
         gradients, losses = self.gradients(t)
-        for name, gradient in gradients.items():
-            n = len(gradient)
-            if self._first.proximal:
+        if self._first.proximal:
+            for name, gradient in gradients.items():
+                n = len(gradient)
                 pull = self._model[name][:n] - self._centre[name][:n]
-                gradient = gradient.add(pull, alpha=self._first.proximal)
+                gradients[name] = gradient.add(pull, alpha=self._first.proximal)
+        most = self._first.client.config.max_gradient_norm
+        for name, gradient in (gradients if most is None else _cut(gradients, most)).items():
             self._steps[name](gradient)
         n = self.active(t)
         self.losses[:n] += losses[:n]
@@ -319,11 +399,13 @@ class _Stack:
             inputs: Batch,
             targets: Tensor,
             real: Tensor,
+            kept: list[Tensor],
         ) -> tuple[Tensor, Tensor]:
             one = isinstance(inputs, Tensor)
-            outputs = functional_call(
-                module, model, (inputs,) if one else (), None if one else dict(inputs)
-            )
+            with dropping(drops(module), kept):
+                outputs = functional_call(
+                    module, model, (inputs,) if one else (), None if one else dict(inputs)
+                )
             value = criterion.masked(outputs, targets, real)
             if objective is None:
                 return value, value
@@ -333,11 +415,40 @@ class _Stack:
         return loss
 
 
+def _cut(gradients: dict[str, Tensor], most: float) -> dict[str, Tensor]:
+    """Return every client's gradient cut to a length, as `learners.rows.optimizers` does."""
+    squares = [each.flatten(1).square().sum(1) for each in gradients.values()]
+    length = torch.stack(squares).sum(0).sqrt()
+    share = (most / (length + 1e-6)).clamp(max=1.0)
+    return {
+        name: each * share.view(-1, *(1 for _ in each.shape[1:]))
+        for name, each in gradients.items()
+    }
+
+
+def _dropped(some: Sequence[_Drawn], width: int, workspace: Workspace) -> list[Tensor]:
+    """Return what dropout keeps, [steps, clients, width, …] for each of its calls in a pass."""
+    if not drops(workspace.module):
+        return []
+    in_a_pass: dict[int, list[Drop]] = {}
+    kept: list[list[list[Tensor]]] = []
+    for each in some:
+        asked, steps = each.asked, []
+        stream = torch.Generator().manual_seed(seed_of_draws(asked.client, asked.purpose))
+        for batch in each.batches:
+            n = len(batch)
+            if n not in in_a_pass:
+                in_a_pass[n] = calls(workspace, asked.data, n)
+            steps.append(list(drawn(in_a_pass[n], stream, workspace.row.dtype)))
+        kept.append(steps)
+    return [to_device(each, workspace.device) for each in stacked(kept, width)]
+
+
 def _stacked(rows: Sequence[Tensor], workspace: Workspace) -> dict[str, Tensor]:
     """Return the tensors of several models by name, each [clients, …] in memory of its own."""
     if not rows:
         return {}
-    flat, layout = torch.stack(list(rows)).to(workspace.row), workspace.layout
+    flat, layout = torch.stack(list(rows)), workspace.layout
     views = {
         name: flat[:, at].reshape(len(rows), *layout.shapes[name])
         for name, at in layout.columns.items()
@@ -357,7 +468,10 @@ def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tupl
     Both are [steps, clients, width]. A client without a step has its first sample.
     """
     shape = (len(some[0].batches), len(some), width)
-    chosen, real = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape)
+    chosen, real = (
+        torch.zeros(shape, dtype=torch.int64),
+        torch.zeros(shape, dtype=workspace.row.dtype),
+    )
     real[:, :, 0] = 1
     begin = 0
     for number, each in enumerate(some):
@@ -366,4 +480,4 @@ def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tupl
             chosen[t, number, : len(batch)] = begin + batch
             real[t, number, : len(batch)] = 1
         begin += len(each.asked.data)
-    return chosen.to(workspace.device), real.to(workspace.row)
+    return to_device(chosen, workspace.device), to_device(real, workspace.device)

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from learners.algorithm import Algorithm
 from learners.client.client import Client, Samples
-from learners.client.many_models import score_models
-from learners.client.training import Objective, fit, gradient_at, score_model, score_predictions
+from learners.client.many_models import examined
+from learners.client.training import Objective, fit, gradient_at, score_predictions
 from learners.client.utility import ModelGame
+from learners.devices import to_host
 from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.task import Message, Reveals, task
 
@@ -82,15 +83,17 @@ def evaluate(client: Client, message: Message) -> Message:
     `defined` (else the number is 0).
     """
     algorithm, workspace = client.algorithm, client.workspace
-    workspace.load(algorithm.model(client, message))
-    workspace.module.eval()
+    model = algorithm.model(client, message)
     data, goal = _split(client, message.get("on", "test")), workspace.goal
-    score = score_predictions(
-        lambda inputs: algorithm.scores(client, message, inputs),
-        data,
-        goal,
-        [goal.metric(name) for name in message.get("metrics", ())],
-    )
+    metrics = [goal.metric(name) for name in message.get("metrics", ())]
+    if type(algorithm).scores is Algorithm.scores:
+        (score,) = examined(client, model[None], data, metrics)
+    else:
+        workspace.load(model)
+        workspace.module.eval()
+        score = score_predictions(
+            lambda inputs: algorithm.scores(client, message, inputs), data, goal, metrics
+        )
     reply: dict[str, Any] = {"loss": score.loss, "samples": score.n}
     if goal.targets.has_classes:
         reply["accuracy"] = score.accuracy
@@ -108,7 +111,7 @@ def evaluate(client: Client, message: Message) -> Message:
 def evaluate_many(client: Client, message: Message) -> Message:
     """Test many models (`models`, [m, P]) on the client's data (`on`: validation by default)."""
     data = _split(client, message.get("on", "validation"))
-    scores = score_models(client.workspace, message["models"], data)
+    scores = examined(client, message["models"], data)
     reply = {"loss": np.array([score.loss for score in scores])}
     if client.workspace.goal.targets.has_classes:
         reply["accuracy"] = np.array([score.accuracy for score in scores])
@@ -158,6 +161,7 @@ def shapley(client: Client, message: Message) -> Message:
         client.workspace,
         rows,
         client.data.validation,
+        client=client,
         n_classes=client.site.n_classes,
         metric=message.get("metric", "auto"),
         known=client.data.train.targets,
@@ -202,8 +206,8 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
 
     def worth(model: Tensor) -> float | None:
         if metric.name == "accuracy":
-            return score_model(client.workspace, model, data).accuracy
-        (value,) = score_model(client.workspace, model, data, [metric]).values
+            return examined(client, model[None], data)[0].accuracy
+        (value,) = examined(client, model[None], data, [metric])[0].values
         return None if value is None else metric.gain(value)
 
     alone = worth(own)
@@ -234,7 +238,7 @@ def describe(client: Client, message: Message) -> Message:
     data = client.data
     return {
         "samples": len(data.train),
-        "labels": client.site.targets.counts(data.train.targets.cpu()).numpy(),
+        "labels": client.site.targets.counts(to_host(data.train.targets)).numpy(),
         "domain": data.domain,
         "poisoned": data.poisoned,
     }

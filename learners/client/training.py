@@ -14,6 +14,7 @@ from coalitions.errors import InvalidInputError
 from learners.client.augmentation import taking
 from learners.client.client import Client, Samples
 from learners.data.contents import Batch
+from learners.devices import seeded_draws, to_host
 from learners.measures.goal import Goal, Score
 from learners.measures.metrics import Metric
 from learners.privacy.mechanism import RATE, STEPS, Privacy, sampling_rate, steps_of_pass
@@ -60,6 +61,10 @@ class Fit:
         """What protects the result; None if nothing does, or needs to."""
         protects = self.leaves and not self.client.watched
         return self.client.site.privacy if protects else None
+
+    def alone(self) -> Fitted:
+        """Return the model, trained by its client alone."""
+        return fit_alone(self)
 
 
 def fit(
@@ -126,7 +131,10 @@ def fit(
         None if only is None else frozenset(only),
         leaves,
     )
-    return fit_alone(asked) if client.trainer is None else client.trainer(asked)
+    if client.together is None:
+        return asked.alone()
+    fitted: Fitted = client.together(asked)
+    return fitted
 
 
 def fit_alone(asked: Fit) -> Fitted:
@@ -199,7 +207,7 @@ def fit_alone(asked: Fit) -> Fitted:
                 break
     workspace.freeze_all_but(None)
     model = workspace.saved() if stopping is None else stopping.best
-    return Fitted(model, float(total) / max(n_batches, 1))
+    return Fitted(model, float(to_host(total)) / max(n_batches, 1))
 
 
 class _Stopping:
@@ -258,12 +266,16 @@ def training_mode(client: Client, purpose: str) -> Iterator[None]:
 
     Dropout draws from the client's stream, and torch's own generator stays as it was.
     """
-    workspace, settings = client.workspace, client.config
-    devices = [workspace.device] if workspace.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), torch.enable_grad():
-        torch.manual_seed(seed_of(settings.seed, "noise", client.index, client.round, purpose))
+    workspace = client.workspace
+    seed = seed_of_draws(client, purpose)
+    with seeded_draws(seed, workspace.device), torch.enable_grad():
         workspace.module.train()
         yield
+
+
+def seed_of_draws(client: Client, purpose: str) -> int:
+    """Return the seed of what a network draws while it trains."""
+    return seed_of(client.config.seed, "noise", client.index, client.round, purpose)
 
 
 def batches(
@@ -364,6 +376,11 @@ def gradient_at(
             value = batch_loss(workspace.module, inputs, targets)
             total.add_(workspace.backward(value), alpha=share)
     return total
+
+
+def mean_loss(losses: Sequence[Tensor]) -> float:
+    """Return the mean of the losses of some batches; 0 if there are none."""
+    return sum(to_host(torch.stack(list(losses))).tolist()) / len(losses) if losses else 0.0
 
 
 def client_loss(client: Client) -> Loss:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, as_coalitions
-from learners.client.client import Samples
-from learners.client.many_models import score_models
+from learners.client.client import Client, Samples
+from learners.client.many_models import examined, score_models
+from learners.devices import to_device, to_host
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric, Predictions
 from learners.rows.workspace import Workspace
@@ -50,6 +51,8 @@ class ModelGame:
         with the targets.
     known
         Targets by which the empty coalition guesses; those of `data` if not given.
+    client
+        Whose game it is: other clients' games may be computed with it at once.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class ModelGame:
         n_classes: int | None = None,
         metric: str = "accuracy",
         known: Tensor | None = None,
+        client: Client | None = None,
     ) -> None:
         if len(data) == 0:
             raise InvalidInputError(
@@ -69,6 +73,7 @@ class ModelGame:
         self._workspace = workspace
         self._models = models
         self._data = data
+        self._client = client
         goal = workspace.goal
         self._metric = None if metric == "loss" else goal.metric(metric)
         self._by_accuracy = self._metric is not None and self._metric.name == "accuracy"
@@ -89,14 +94,17 @@ class ModelGame:
         (some,) = np.nonzero(sizes)
         at_once = max(1, AVERAGES_AT_ONCE // self._models.shape[1])
         for block in np.split(some, range(at_once, len(some), at_once)):
-            weights = torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models)
-            values[block] = [
-                self._value(score)
-                for score in score_models(
-                    self._workspace, weights @ self._models, self._data, self._asked
-                )
-            ]
+            weights = to_device(
+                torch.from_numpy(distinct[block] / sizes[block, None]).to(self._models.dtype),
+                self._models.device,
+            )
+            values[block] = [self._value(score) for score in self._scores(weights @ self._models)]
         return values[where.reshape(-1)]
+
+    def _scores(self, rows: Tensor) -> list[Score]:
+        if self._client is None:
+            return score_models(self._workspace, rows, self._data, self._asked)
+        return examined(self._client, rows, self._data, self._asked)
 
     @property
     def _asked(self) -> tuple[Metric, ...]:
@@ -115,9 +123,11 @@ class ModelGame:
         goal, truth = self._workspace.goal, self._data.targets
         if self._by_accuracy or (self._metric is None and goal.targets.has_classes):
             return math.log(n_classes)
-        guess = goal.guess(known.cpu(), truth.numel() if goal.targets.has_classes else len(truth))
+        guess = goal.guess(
+            to_host(known), truth.numel() if goal.targets.has_classes else len(truth)
+        )
         if self._metric is None:
-            return float(goal.criterion.mean(guess, truth.cpu()))
-        given = Predictions.of(goal.targets, guess.numpy(), truth.cpu().numpy())
+            return float(goal.criterion.mean(guess, to_host(truth)))
+        given = Predictions.of(goal.targets, guess.numpy(), to_host(truth).numpy())
         value = self._metric(given)
         return 0.0 if value is None else self._metric.gain(value)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from learners.data.contents import IGNORED, Targets
+from learners.devices import to_host
 from learners.measures.losses import CROSS_ENTROPY, Criterion, LossFunction, criterion_of
 from learners.measures.metrics import USUAL, Metric, OwnMetric, Predictions, accuracy, metrics_of
 
@@ -105,36 +106,50 @@ class Tally:
     def __init__(self, goal: Goal, metrics: Sequence[Metric] = ()) -> None:
         self._goal = goal
         self._metrics = tuple(metrics)
-        self._correct = self._counted = self._n = 0
-        self._loss = 0.0
+        self._n = 0
+        # Left on the device until the end: reading a number would wait for all that is computed.
+        self._correct: list[Tensor] = []
+        self._counted: list[Tensor] = []
+        self._losses: list[Tensor] = []
         self._kept: list[tuple[Tensor, Tensor]] = []
 
     def add(self, outputs: Tensor, targets: Tensor) -> None:
         """Enter a batch: what the model gave, and what would have been right."""
         if self._goal.targets.has_classes:
-            self._correct += int((outputs.argmax(-1) == targets).sum())
-            self._counted += _counted(targets)
+            self._correct.append((outputs.argmax(-1) == targets).sum())
+            if targets.dim() > 1:
+                self._counted.append((targets != IGNORED).sum())
         self._n += len(targets)
-        self._loss += float(self._goal.criterion.total(outputs, targets))
+        self._losses.append(self._goal.criterion.total(outputs, targets))
         if self._metrics:
-            self._kept.append((outputs.cpu(), targets.cpu()))
+            self._kept.append((to_host(outputs), to_host(targets)))
 
     def score(self) -> Score:
         """Return what came out."""
+        correct, loss = _sum(self._correct), _sum(self._losses)
+        counted = _sum(self._counted) if self._counted else self._n if self._correct else 0
         return Score(
-            self._correct, self._n, self._loss / max(self._n, 1), self._counted, self._values()
+            int(correct), self._n, float(loss) / max(self._n, 1), int(counted), self._values()
         )
 
     def _values(self) -> tuple[float | None, ...]:
         if not self._metrics or not self._kept:
             return (None,) * len(self._metrics)
-        outputs, truth = (torch.cat(each).numpy() for each in zip(*self._kept, strict=True))
-        given = Predictions.of(self._goal.targets, outputs, truth)
-        return tuple(metric(given) for metric in self._metrics)
+        outputs, truth = (torch.cat(each) for each in zip(*self._kept, strict=True))
+        return values_of(self._goal, self._metrics, outputs, truth)
 
 
-def _counted(targets: Tensor) -> int:
-    return len(targets) if targets.dim() == 1 else int((targets != IGNORED).sum())
+def values_of(
+    goal: Goal, metrics: Sequence[Metric], outputs: Tensor, targets: Tensor
+) -> tuple[float | None, ...]:
+    """Return what metrics say of outputs, both on the host; None where one is not defined."""
+    given = Predictions.of(goal.targets, outputs.numpy(), targets.numpy())
+    return tuple(metric(given) for metric in metrics)
+
+
+def _sum(numbers: Sequence[Tensor]) -> float:
+    """Return the sum of single numbers on a device, added up in Python."""
+    return sum(to_host(torch.stack(list(numbers))).tolist()) if numbers else 0
 
 
 def goal_of(

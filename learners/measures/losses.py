@@ -12,6 +12,7 @@ from torch.nn import functional
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
 from learners.data.contents import IGNORED, Kind, Targets
+from learners.devices import to_device, to_host
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 """A loss of a user's own: outputs and targets of a batch to one number, or to one a sample."""
@@ -113,11 +114,12 @@ class BalancedCrossEntropy(CrossEntropy):
 
     def for_client(self, targets: Tensor, n_outputs: int) -> Criterion:
         """Return the loss with the weights of a client's own classes."""
-        counts = torch.bincount(targets, minlength=n_outputs).float()
+        counts = torch.bincount(to_host(targets), minlength=n_outputs).float()
         own = BalancedCrossEntropy()
-        own.weights = torch.where(
+        weights = torch.where(
             counts > 0, len(targets) / (counts.clamp(min=1) * (counts > 0).sum()), 0.0
         )
+        own.weights = to_device(weights, targets.device)
         return own
 
 

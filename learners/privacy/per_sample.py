@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from learners.data.contents import Batch
+from learners.devices import to_host
 from learners.measures.losses import Criterion
 from learners.privacy.layer_gradients import clipped_sum_by_layers, made_of_plain_layers
 from learners.rows.parameters import Params, with_noise
@@ -117,4 +118,4 @@ def _clipped_sum(
     norms = rows.norm(dim=1)
     sums = torch.where(norms > clip, clip / norms, 1.0) @ rows
     sizes = [value.numel() for value in free.values()]
-    return dict(zip(free, torch.split(sums, sizes), strict=True)), float(values.sum())
+    return dict(zip(free, torch.split(sums, sizes), strict=True)), float(to_host(values.sum()))

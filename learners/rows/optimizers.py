@@ -65,7 +65,7 @@ def optimizer(
 
 def _decaying(parameters: Tensor, weight_decay: float, then: Step) -> Step:
     def step(gradient: Tensor) -> None:
-        then(gradient.add(parameters, alpha=weight_decay))
+        then(gradient.add(parameters[: len(gradient)], alpha=weight_decay))
 
     return step
 
@@ -135,7 +135,7 @@ def _adam(parameters: Tensor, lr: float) -> Step:
         m, v = all_m[:n], all_v[:n]
         m.lerp_(gradient, 1 - beta1)
         v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        spread = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(epsilon)
+        spread = v.sqrt().div_(math.sqrt(1 - beta2**t)).add_(epsilon)
         parameters[:n].addcdiv_(m, spread, value=-lr / (1 - beta1**t))
 
     return step

@@ -19,10 +19,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
+from learners.devices import to_device, to_host
 from learners.models.network import classifier_parameters
 
 Params: TypeAlias = Mapping[str, Tensor]
@@ -93,8 +96,8 @@ class Layout:
         ]
         return torch.cat(pieces) if pieces else torch.empty(0, dtype=torch.int64)
 
-    def parts(self, cut: Cut = "head") -> tuple[Tensor, Tensor]:
-        """Return the columns of the features and those of the classifier."""
+    def parts(self, cut: Cut = "head", device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """Return the columns of the features and those of the classifier, on a device if named."""
         names = self.classifiers.get(cut)
         if names is None:
             raise InvalidInputError(
@@ -102,7 +105,10 @@ class Layout:
                 " 'head' it needs a linear layer that gives its outputs, at 'dense' it must be a"
                 " learners.models.Network"
             )
-        return self.columns_of(self.shapes.keys() - names), self.columns_of(names)
+        features, classifier = self.columns_of(self.shapes.keys() - names), self.columns_of(names)
+        if device is None:
+            return features, classifier
+        return to_device(features, device), to_device(classifier, device)
 
     def parameters(self, rows: Tensor) -> Tensor:
         """Return the parameters of one row or many, without the buffers, as a view."""
@@ -141,11 +147,17 @@ def weighted_mean(rows: Tensor, weights: Tensor | None = None) -> Tensor:
     if weights is None:
         weights = rows.new_ones(len(rows))
     total = weights.sum()
-    if weights.shape != (len(rows),) or bool((weights < 0).any()) or not float(total) > 0:
+    sound = (weights >= 0).all() & (total > 0)
+    if weights.shape != (len(rows),) or not bool(to_host(sound)):
         raise InvalidInputError(
             f"a mean of {len(rows)} models needs as many weights, none negative, not all zero"
         )
     return (weights / total).to(rows.dtype) @ rows
+
+
+def as_weights(values: npt.ArrayLike, rows: Tensor) -> Tensor:
+    """Return numbers of the host as a tensor of the rows' type, where the rows are."""
+    return to_device(torch.from_numpy(np.asarray(values)).to(rows.dtype), rows.device)
 
 
 def reinitialised(row: Tensor, layout: Layout, stream: torch.Generator) -> Tensor:
@@ -158,7 +170,7 @@ def reinitialised(row: Tensor, layout: Layout, stream: torch.Generator) -> Tenso
     fresh = row.clone()
     for at in layout.columns.values():
         order = torch.randperm(at.stop - at.start, generator=stream)
-        fresh[at] = row[at][order.to(row.device)]
+        fresh[at] = row[at][to_device(order, row.device)]
     return fresh
 
 
@@ -191,4 +203,4 @@ def cosines(rows: Tensor) -> Tensor:
 def with_noise(rows: Tensor, deviation: float, stream: torch.Generator) -> Tensor:
     """Return the rows plus independent Gaussian noise of a standard deviation."""
     noise = torch.randn(rows.shape, generator=stream, dtype=rows.dtype)  # drawn on the CPU, so
-    return rows + deviation * noise.to(rows.device)  # that every device adds the same noise
+    return rows + deviation * to_device(noise, rows.device)  # that every device adds the same noise

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from learners.data.contents import Batch
+from learners.devices import to_device, to_host
 from learners.models.network import Network
 from learners.rows.workspace import predicted
 
@@ -47,6 +48,8 @@ def represented(module: nn.Module, inputs: Batch) -> tuple[Tensor, Tensor]:
 def class_means(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     r"""Return the classes that occur, the mean vector of each, and how often each occurs.
 
+    Classes and counts are on the host, the means where the vectors are.
+
     .. math:: C^{(j)} = \frac{1}{n_j} \sum_{x : y(x) = j} f(x)
 
     Examples
@@ -55,6 +58,8 @@ def class_means(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor
     (tensor([3, 7]), tensor([[3.],
             [1.]]), tensor([2, 1]))
     """
-    classes, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    sums = vectors.new_zeros(len(classes), vectors.shape[1]).index_add(0, place, vectors)
-    return classes, sums / counts[:, None], counts
+    # Which classes there are decides shapes, so it is found out on the host.
+    classes, place, counts = torch.unique(to_host(labels), return_inverse=True, return_counts=True)
+    at, n = to_device(place, vectors.device), to_device(counts, vectors.device)
+    sums = vectors.new_zeros(len(classes), vectors.shape[1]).index_add(0, at, vectors)
+    return classes, sums / n[:, None], counts

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from learners.data.contents import Batch
+from learners.devices import module_to_device
 from learners.measures.goal import CLASSIFICATION, Goal
 from learners.rows.parameters import Layout
 
@@ -58,7 +59,7 @@ class Workspace:
         self.layout = layout
         self.goal = goal
         self.device = device
-        self.module = module.to(device)
+        self.module = module_to_device(module, device)
         self.row = layout.pack(self.module)
         self.gradient = torch.zeros_like(layout.parameters(self.row))
         self._tensors = dict(module.named_parameters()) | dict(module.named_buffers())

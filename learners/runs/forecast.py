@@ -1,9 +1,10 @@
 """What a run would take, before it is run: time, memory and traffic, from a rehearsal.
 
 The server's program is rehearsed for two rounds as it is, with all its clients, but of every task
-one client's share is computed, and the others repeat that client's answer. So what is sent is
-counted by the real ledger, what is kept is weighed, and the time of one client is measured and
-multiplied. Processor time is what is measured: other work on the machine does not disturb it.
+one client's share is computed (of a stack, that of some), and the others repeat that client's
+answer. So what is sent is counted by the real ledger, what is kept is weighed, and the time of one
+client is measured and multiplied. Processor time is what is measured: other work on the machine
+does not disturb it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from learners.client.client import Client, Samples, Site, answer
+from learners.client.client import Answer, Client, Samples, Site, answer
+from learners.client.examination import pays
+from learners.client.stacked import Stacking
 from learners.client.tasks import describe
 from learners.client.training import EVALUATION_CHUNK, client_loss
 from learners.data.contents import FederatedData
@@ -29,7 +32,7 @@ from learners.rows.workspace import predicted
 from learners.runs.own import Clients, Factory, Own
 from learners.runs.run import prepare
 from learners.server.engines.engine import Replies
-from learners.server.engines.local import n_workers, one_thread
+from learners.server.engines.local import compute, n_workers, one_thread, stacked_engine
 from learners.server.federation import Federation
 from learners.server.traffic import Ledger, Traffic
 from learners.settings.config import RunConfig
@@ -37,6 +40,9 @@ from learners.task import Message, Task
 
 ROUNDS = 2
 """Rounds that are rehearsed: the first gets everything going, the second stands for the others."""
+
+MOST_STACKED = 16
+"""Clients of a stack that are computed at most; their time is multiplied."""
 
 MOST_BATCHES = 20
 """Batches of a pass that a rehearsing client computes at most; its time is multiplied."""
@@ -58,8 +64,9 @@ class Forecast:
         Processes that clients are computed in.
     memory
         Bytes: `rehearsal` is the most that this process had, with all data, the server and one
-        client at work; `clients` what the others keep and send, which only one did; `workers`
-        what a client's work takes in every process of its own.
+        client at work, or some clients stacked; `clients` what the others keep and send, which
+        only one did; `workers` what a client's work takes in every process of its own; `stack`
+        what the whole stack takes beyond the rehearsed one, where clients are stacked.
     traffic
         Of the whole run: exact, or the most it can be.
     exact
@@ -161,7 +168,7 @@ def forecast(
         "rehearsal": peak,
         "clients": (kept + engine.most_replies) * (config.clients - 1) // config.clients,
         "workers": work,
-    }
+    } | ({"stack": engine.stack_bytes} if compute(site) == "stacked" else {})
     traffic = _bound(
         config,
         prepared.algorithm.most_traffic(prepared.layout, config.participants, site.n_classes),
@@ -200,6 +207,12 @@ class _Rehearsal:
         self.most_replies = 0
         self._site = site
         self._memories: dict[int, dict[str, Any]] = {}
+        self._stack = _SmallStack(site) if compute(site) == "stacked" else None
+
+    @property
+    def stack_bytes(self) -> int:
+        """What a whole stack takes more than the one that was rehearsed."""
+        return 0 if self._stack is None else self._stack.missing_bytes
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
         began = time.process_time()
@@ -217,8 +230,12 @@ class _Rehearsal:
         site, share = _shortened(self._site, actor)
         memory = self._memories.get(actor, {})
         began = time.process_time()
-        given = answer(site, task, actor, round, messages[actor], memory)
-        of_an_image = (time.process_time() - began) / share / sizes[actor]
+        if self._stack is None:
+            given = answer(site, task, actor, round, messages[actor], memory)
+            done = share * sizes[actor]
+        else:
+            given, done = self._stack.rehearsed(task, messages, round, sizes, actor, memory)
+        of_an_image = (time.process_time() - began) / done
         each = [of_an_image * size for size in sizes.values()]
         book = self.watching if task.watches else self.method
         book[round] += max(max(each), sum(each) / self.workers)
@@ -241,6 +258,44 @@ class _Rehearsal:
 
     def close(self) -> None:
         pass
+
+
+class _SmallStack:
+    """Some of the clients that would train at once, which stand for all of them.
+
+    Attributes
+    ----------
+    missing_bytes
+        What a stack of all, or of as many as fit, would take beyond this one.
+    """
+
+    def __init__(self, site: Site) -> None:
+        data = tuple(_shortened(site, c)[0].data[c] for c in range(len(site.data)))
+        self._whole, self._site = site, site.with_data(data)
+        self._stacking = Stacking(tests=pays(site.workspace.device))
+        self._engine = stacked_engine(self._site, self._stacking)
+        self.missing_bytes = 0
+
+    def rehearsed(
+        self,
+        task: Task,
+        messages: Mapping[int, Message],
+        round: int,
+        sizes: Mapping[int, int],
+        actor: int,
+        memory: Message,
+    ) -> tuple[Answer, float]:
+        """Return the answer of one client, and how many images were computed on for it."""
+        among = sorted(sizes, key=lambda c: (abs(sizes[c] - sizes[actor]), c))[:MOST_STACKED]
+        self._engine.restore({c: memory for c in among})
+        replies = self._engine.ask(task, {c: messages[c] for c in among}, round)
+        each = self._stacking.bytes_of_a_client
+        at_once = min(len(messages), max(2, self._stacking.most_bytes // each) if each else 0)
+        self.missing_bytes = max(self.missing_bytes, (at_once - len(among)) * each)
+        done = sum(max(1, len(self._site.data[c].train)) for c in among)
+        if actor in replies.refused:
+            return Answer(None, reason=replies.refused[actor]), done
+        return Answer(replies.replies[actor], self._engine.memories().get(actor)), done
 
 
 def _shortened(site: Site, client: int) -> tuple[Site, float]:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
+from learners.devices import to_host
 from learners.rows.parameters import distances, weighted_mean
 
 AGGREGATIONS: Registry[Callable[..., Tensor]] = Registry(
@@ -178,7 +179,7 @@ def krum(rows: Tensor, weights: Tensor, liars: int) -> Tensor:
 
     the row of the lowest score is taken. It needs :math:`n > 2f + 2`.
     """
-    return rows[int(_krum_scores(rows, liars).argmin())].clone()
+    return rows[int(to_host(_krum_scores(rows, liars).argmin()))].clone()
 
 
 @AGGREGATIONS.register("multi-krum")
@@ -211,12 +212,12 @@ def geometric_median(rows: Tensor, weights: Tensor) -> Tensor:
     # delay the search nor blur what it ends at.
     centre = median(rows, weights)
     apart = (rows - centre).norm(dim=1)
-    if not bool(apart.any()):
+    if not bool(to_host(apart.any())):
         return centre
-    least = _SMOOTHING * float(apart[apart > 0].median())
+    least = _SMOOTHING * float(to_host(apart[apart > 0].median()))
     for _ in range(_WEISZFELD_STEPS):
         moved = weighted_mean(rows, shares / apart.clamp(min=least))
-        done = float((moved - centre).norm()) <= least
+        done = float(to_host((moved - centre).norm())) <= least
         centre = moved
         if done:
             break

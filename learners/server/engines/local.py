@@ -25,10 +25,10 @@ from typing import Any, Literal
 import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError
-from learners.client.client import Answer, Site, answer
+from learners.client.client import Answer, Question, Site, answer
+from learners.client.examination import pays
 from learners.client.rendezvous import meeting
 from learners.client.stacked import Stacking
-from learners.client.training import Fit, Fitted
 from learners.server.engines._mailbox import Mailbox
 from learners.server.engines.engine import ENGINES, Engine, Replies
 from learners.task import TASKS, Message, Task
@@ -61,8 +61,13 @@ def local_engine(site: Site, workers: int) -> Engine:
     """
     workers = n_workers(site, workers)
     if compute(site) == "stacked":
-        return _Stacked(site)
+        return stacked_engine(site, Stacking(tests=pays(site.workspace.device)))
     return _InProcess(site) if workers == 1 else _Workers(site, workers)
+
+
+def stacked_engine(site: Site, stacking: Stacking) -> Engine:
+    """Return an engine for clients that train at once."""
+    return _Stacked(site, stacking)
 
 
 def compute(site: Site) -> Literal["sequential", "stacked"]:
@@ -163,20 +168,20 @@ class _InProcess(_Local):
 class _Stacked(_Local):
     """Clients side by side in this process: those that train alike do so as one stack."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, stacking: Stacking) -> None:
         super().__init__()
         self._site = site
-        self._stacking = Stacking()
+        self._stacking = stacking
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
         self._stacking.alone.clear()
         answers: dict[int, Answer] = {}
-        everyone, trains = list(messages), False
+        everyone, helped = list(messages), False
 
-        def train(fits: Sequence[Fit]) -> Sequence[Fitted | None]:
-            nonlocal trains
-            trains = True
-            return self._stacking.train(fits)
+        def at_once(asked: Sequence[Question]) -> Sequence[Any]:
+            nonlocal helped
+            helped = True
+            return self._stacking.carry_out(asked)
 
         with one_thread():
             for begin in range(0, len(everyone), _MOST_AT_ONCE):
@@ -188,10 +193,10 @@ class _Stacked(_Local):
                     )
                     for client in some
                 ]  # fmt: skip
-                answers |= zip(some, meeting(jobs, train), strict=True)
+                answers |= zip(some, meeting(jobs, at_once), strict=True)
         alone = dict(self._stacking.alone)
-        if not trains and not task.watches:
-            alone[f"{task.name}: only what calls fit is stacked"] = len(everyone)
+        if not helped and not task.watches:
+            alone[f"{task.name}: only fit and tests of models are stacked"] = len(everyone)
         return replace(self._collected(answers), not_stacked=alone)
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ import learners.client.stacked as stacked_module  # noqa: E402
 from coalitions.errors import CoalitionError, InvalidInputError  # noqa: E402
 from learners.algorithm import ALGORITHMS  # noqa: E402
 from learners.client.client import Client  # noqa: E402
+from learners.client.live_memory import LiveMemory  # noqa: E402
 from learners.client.rendezvous import meeting  # noqa: E402
 from learners.client.stacked import Stacking, _Drawn, _Stack  # noqa: E402
 from learners.client.training import Fit, batches, fit, fit_alone  # noqa: E402
@@ -78,8 +79,15 @@ def told(rounds):
     ]
 
 
+@pytest.fixture
+def tests_at_once(monkeypatch):
+    monkeypatch.setattr("learners.server.engines.local.pays", lambda device: True)
+
+
 @pytest.mark.parametrize("algorithm", OURS)
-def test_every_method_ends_with_the_models_and_scores_of_sequential_training(algorithm, doubles):
+def test_every_method_ends_with_the_models_and_scores_of_sequential_training(
+    algorithm, doubles, tests_at_once
+):
     options = {"width": 5} if algorithm == "pfedhn" else {}
     alone, memories = played("sequential", algorithm=algorithm, options=options)
     stacked, stacked_memories = played("stacked", algorithm=algorithm, options=options)
@@ -105,28 +113,76 @@ def test_rounds_tell_what_was_not_stacked_and_why(algorithm):
     (reasons,) = {tuple(each.metrics.get("not_stacked", {})) for each in rounds}
     if algorithm in ("fedem", "apfl"):
         (reason,) = reasons
-        expected = {"fedem": "a loss of its own", "apfl": "apfl: only what calls fit is stacked"}
+        expected = {
+            "fedem": "a loss of its own",
+            "apfl": "apfl: only fit and tests of models are stacked",
+        }
         assert expected[algorithm] in reason
     else:
         assert reasons == ()
 
 
-@pytest.mark.parametrize(
-    ("network", "reason"), [({"dropout": 0.5}, "dropout"), ({"batch_norm": True}, "batch norm")]
-)
-def test_what_cannot_be_stacked_is_trained_alone_to_the_last_bit(network, reason):
-    alone, _ = played("sequential", module=toy.network(**network))
-    stacked, _ = played("stacked", module=toy.network(**network))
+def test_what_cannot_be_stacked_is_trained_alone_to_the_last_bit():
+    alone, _ = played("sequential", module=toy.network(batch_norm=True))
+    stacked, _ = played("stacked", module=toy.network(batch_norm=True))
     assert torch.equal(alone[-1].state["model"], stacked[-1].state["model"])
     ((told, count),) = stacked[-1].metrics["not_stacked"].items()
-    assert (told.split(":")[0], count) == (reason, len(SIZES))
+    assert (told.split(":")[0], count) == ("batch norm", len(SIZES))
+
+
+class Dropping(torch.nn.Module):
+    """Drops whole channels first, then numbers, and the same part drops twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.head = torch.nn.Conv2d(1, 4, 3), torch.nn.Linear(36, toy.N_CLASSES)
+        self.channels, self.numbers = torch.nn.Dropout2d(0.4), torch.nn.Dropout(0.3)
+
+    def forward(self, inputs):
+        seen = self.numbers(torch.nn.functional.max_pool2d(self.convolution(inputs), 2))
+        return self.head(self.numbers(self.channels(seen).relu().flatten(1)))
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedrep"])
+def test_dropout_drops_what_a_client_alone_would_drop(algorithm, doubles):
+    alone, _ = played("sequential", module=seeded(Dropping, 0), algorithm=algorithm)
+    stacked, _ = played("stacked", module=seeded(Dropping, 0), algorithm=algorithm)
+    assert_close([each.state for each in alone], [each.state for each in stacked])
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+    other, _ = played("stacked", module=seeded(Dropping, 0), algorithm=algorithm, seed=1)
+    assert told(other) != told(stacked)
+
+
+def test_dropout_of_a_layer_that_draws_by_itself_is_not_stacked():
+    (asked,) = fits(1, module=torch.nn.Sequential(torch.nn.LSTM(64, 2, 2, dropout=0.5)))
+    assert stacked_module._why_alone(asked) == "dropout inside a layer that draws by itself"
 
 
 @pytest.mark.parametrize(
     "setting",
     [
         {"weight_decay": 0.1},
+        {"weight_decay": 0.1, "optimizer": "adam", "lr": 0.01},
         {"max_gradient_norm": 0.1},
+        {"max_gradient_norm": 0.5, "weight_decay": 0.01, "momentum": 0.9},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("algorithm", ["fedprox", "fedrep", "ditto"])
+def test_decay_and_clipping_are_each_clients_own(algorithm, setting, doubles):
+    alone, memories = played("sequential", algorithm=algorithm, **setting)
+    stacked, stacked_memories = played("stacked", algorithm=algorithm, **setting)
+    assert_close(memories, stacked_memories)
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+    free, _ = played("stacked", algorithm=algorithm)
+    assert told(free) != told(stacked)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
         {"augment": "flip"},
         {"optimizer": "adamw"},
     ],
@@ -169,9 +225,10 @@ def test_a_network_that_torch_cannot_stack_is_trained_alone(network, recwarn):
     assert "torch cannot stack this network or objective" in told
 
 
-def fits(n, *, module=None, sizes=SIZES, **more):
+def fits(n, *, module=None, sizes=SIZES, settings=None, **more):
     """Return what n clients with random pictures are asked."""
-    config = RunConfig(clients=n, local_epochs=1, batch_size=6, lr=0.1, workers=1)
+    usual = {"local_epochs": 1, "batch_size": 6, "lr": 0.1, "workers": 1}
+    config = RunConfig(clients=n, **(usual | (settings or {})))
     here = toy.site(config, tuple(sizes[i % len(sizes)] for i in range(n)), module=module)
     plain = {
         "purpose": "train", "epochs": None, "steps": None, "lr": 0.1, "loss": None,
@@ -218,6 +275,35 @@ def test_the_same_bits_whatever_fits_in_memory(name, monkeypatch):
     for one, each in zip(whole, asked, strict=True):
         alone = fit_alone(each)
         torch.testing.assert_close(one.model, alone.model, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "settings"),
+    [
+        ("mlp", {}, {}),
+        ("lenet-5", {"proximal": 0.1}, {"momentum": 0.9}),
+        ("cffl-cnn-dropout", {}, {"optimizer": "adam"}),
+        ("linear", {"objective": lambda loss, own, received: 2 * loss}, {}),
+    ],
+)
+def test_memory_is_what_was_predicted_within_a_fifth(name, more, settings, monkeypatch):
+    monkeypatch.setattr(toy, "SHAPE", (1, 28, 28))
+    module = build_model(name, shape=toy.SHAPE, n_classes=toy.N_CLASSES, seed=0)
+    asked = fits(12, module=module, sizes=(18,), settings=settings, **more)
+    predicted = 12 * stacked_module.predicted_bytes(asked)
+    with LiveMemory() as measured:
+        Stacking(most_bytes=1 << 40).train(asked)
+    assert predicted == pytest.approx(measured.peak, rel=0.2)
+
+
+def test_memory_that_is_given_back_does_not_count():
+    kept = torch.ones(1000)
+    with LiveMemory() as seen:
+        for _ in range(3):
+            twice = torch.ones(100).view(10, 10) * 2
+        kept.add_(1)
+    assert seen.peak == 3 * 400  # the last result, and the two of the next turn
+    assert twice.sum() == 200
 
 
 class Counter(TorchDispatchMode):

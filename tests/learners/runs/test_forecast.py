@@ -80,6 +80,24 @@ def test_memory_is_what_was_measured_and_what_only_one_client_did():
     assert keeping["workers"] > 2 * 4 * model
 
 
+def test_a_stacked_run_is_told_from_a_stack(monkeypatch):
+    sizes = []
+    train = module.Stacking.train
+    monkeypatch.setattr(
+        module.Stacking, "train", lambda self, fits: sizes.append(len(fits)) or train(self, fits)
+    )
+    monkeypatch.setattr(module, "MOST_STACKED", 3)
+    config = SMALL | {"algorithm": "ditto", "compute": "stacked"}
+    told = forecast(config)
+    assert set(sizes) == {3}
+    assert told.seconds > 0
+    # Two clients are missing in the stack: two rows each for their parameters at the least.
+    assert told.memory["stack"] > 2 * 2 * 55210 * 4
+    assert told.document()["memory"]["bytes"] == sum(told.memory.values())
+    assert vars(told.traffic) == run(config).communication
+    assert "stack" not in forecast(SMALL | {"compute": "sequential"}).memory
+
+
 def test_longer_runs_and_more_workers(monkeypatch):
     """With a clock that counts one second for each look at it, sums can be checked."""
     ticks = iter(range(10**6))
