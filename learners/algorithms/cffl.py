@@ -234,7 +234,7 @@ class CFFL(Algorithm):
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]
     ) -> dict[int, Message]:
-        """Train the mean model, and join the coalition with the best synergy, or stay alone.
+        """Train the mean model, and join the best coalition by synergy, or by loss if in doubt.
 
         A newcomer's synergy with a coalition is the sum of those with its members, measured on
         both sides; alone it is 0. It then uses the mean of its own model and theirs.
