@@ -42,11 +42,8 @@ def test_the_floor_plan_has_every_room():
 def test_every_page_is_in_the_site():
     nav = (ROOT / "mkdocs.yml").read_text()
     pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
-    assert [str(page) for page in pages if f"{page}\n" not in nav] == []
-
-
-BROAD = {f"docs/{name}.md" for name in ("data", "federation", "reproduction", "systems", "values")}
-"""Pages with broad lines, still to be wrapped."""
+    linked = [page for page in pages if page.match("reproduction/*/table.md")]  # by their summary
+    assert [str(page) for page in pages if f"{page}\n" not in nav and page not in linked] == []
 
 
 def broad_lines(page):
@@ -61,8 +58,7 @@ def broad_lines(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_line_of_prose_is_over_120_columns(page):
-    if str(page.relative_to(ROOT)) not in BROAD:
-        assert broad_lines(page) == []
+    assert broad_lines(page) == []
 
 
 TRACES = ("the day before", "yesterday", "last week", "this morning", "(wanted", "wanted:", "TODO")

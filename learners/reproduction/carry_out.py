@@ -7,6 +7,7 @@ import io
 import os
 import platform
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,9 @@ from learners.runs.run import Result, completed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+WIDTH = 118
+"""Columns of prose in a table's page."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,7 @@ def _heading(done: Reproduced, command: str) -> str:
     lines = [
         f"# {plan.name}: {plan.experiment.title}",
         "",
-        f"{source}Scale `{plan.scale}`, {seeds}.",
+        textwrap.fill(f"{source}Scale `{plan.scale}`, {seeds}.", WIDTH),
     ]
     if command:
         lines += ["", f"`{command}`"]
@@ -210,7 +214,8 @@ def _foot(done: Reproduced) -> str:
         f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
         f" {machine['version']}."
     )
-    return "\n" + "\n".join(f"- {note}" for note in notes) + "\n"
+    items = (textwrap.fill(f"- {note}", WIDTH, subsequent_indent="  ") for note in notes)
+    return "\n" + "\n".join(items) + "\n"
 
 
 def _machine() -> dict[str, Any]:
