@@ -4,7 +4,7 @@ python -m benchmarks.stacked [--clients 100] [--rounds 3] [--models mlp,lenet-5]
 
 Both run in one process with one thread, on the same random pictures and with the same batches.
 Neither the first round is timed, when torch chooses its kernels, nor the one with the tests after
-the last, which are not stacked.
+the last, which are stacked on a GPU only.
 """
 
 from __future__ import annotations

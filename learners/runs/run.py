@@ -505,6 +505,7 @@ def _carry_out(
                     "engine": config.engine,
                     "compute": compute(site),
                     "workers": n_workers(site, config.workers),
+                    "deterministic": torch.are_deterministic_algorithms_enabled(),
                 }
                 names = prepared.client_names[: config.members]
                 told = zip(federation.said_at_the_start(), names, strict=True)

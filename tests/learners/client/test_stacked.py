@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
@@ -343,6 +344,24 @@ def test_digits_with_an_mlp_are_learnt_as_well():
         alone.per_client_test_accuracy, stacked.per_client_test_accuracy, strict=True
     ):
         assert one == pytest.approx(other, abs=0.06)
+
+
+@pytest.mark.parametrize("compute", ["sequential", "stacked"])
+def test_torch_may_be_asked_for_deterministic_operations(compute, tmp_path):
+    settings = {"clients": 3, "rounds": 1, "train_size": 20, "workers": 1, "compute": compute}
+    usual = run(settings, out=tmp_path / "usual")
+    torch.use_deterministic_algorithms(True)
+    try:
+        asked = run(settings, out=tmp_path / "asked")
+        assert torch.are_deterministic_algorithms_enabled()  # it is not ours to change
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert asked.per_client_test_accuracy == usual.per_client_test_accuracy
+    told = [
+        json.loads((tmp_path / each / "environment.json").read_text())["deterministic"]
+        for each in ("usual", "asked")
+    ]
+    assert told == [False, True]
 
 
 def test_a_failing_client_ends_the_question_and_leaves_no_thread():
