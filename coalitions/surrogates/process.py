@@ -22,6 +22,14 @@ TUNING_SHARE = 10
 MAX_STEPS = 120
 """Most steps of the search for the parameters."""
 
+ROUGH = (9.0, 6.0, 2.0)
+"""Where a second search begins, as logarithms of a, c and the noise: a simple game with much noise.
+Few pairs often have this explanation and another one."""
+
+SAME = 0.01
+"""Two processes that fit a game with no larger difference, relative to its largest value, count as
+one."""
+
 JITTER = 1e-9
 """Smallest noise, relative to the prior variance: keeps the Cholesky factor well defined."""
 
@@ -55,14 +63,27 @@ class Posterior(NamedTuple):
 def process(pool: Pool) -> tuple[Surrogate, ...]:
     """Return the posterior mean of the process for the odd part, see `posterior`.
 
-    The Shapley values of the mean are known in closed form.
+    The Shapley values of the mean are known in closed form. For few pairs there is a second one,
+    whose search began elsewhere, if it came to another end.
     """
-    seen = posterior(pool)
-    values = seen.covariance.shapley(seen.signs).T @ seen.weights
-    return (Surrogate(values, seen.fitted, seen.held_out),)
+    fits = [posterior(pool)]
+    if len(pool.odd) <= TUNING_PAIRS:
+        other = posterior(pool, rough=True)
+        apart = float(np.abs(other.fitted - fits[0].fitted).max())
+        if apart > SAME * float(np.abs(pool.odd).max()):
+            fits.append(other)
+    return tuple(
+        Surrogate(
+            one.covariance.shapley(one.signs).T @ one.weights,
+            one.fitted,
+            one.held_out,
+            guarded=True,
+        )
+        for one in fits
+    )
 
 
-def posterior(pool: Pool, most: int | None = None) -> Posterior:
+def posterior(pool: Pool, most: int | None = None, *, rough: bool = False) -> Posterior:
     r"""Return the posterior mean of a Gaussian process for the odd part u of a game.
 
     The covariance of u(S) and u(T) is odd in both. With signs z and t it has four parts:
@@ -78,7 +99,8 @@ def posterior(pool: Pool, most: int | None = None) -> Posterior:
     and noise of a variance that each size has for itself: games of data are rough where coalitions
     are small, votes where they are of medium size. All parameters maximise the marginal likelihood
     times a weak prior. What it says of a pair that it has not seen follows from the inverse of the
-    covariance matrix, without a second fit. At most `most` pairs are fitted.
+    covariance matrix, without a second fit. At most `most` pairs are fitted. The search for the
+    parameters begins at the prior's mean, or at a `rough` game.
     """
     from scipy.linalg import cho_solve, cholesky, lapack
 
@@ -86,7 +108,7 @@ def posterior(pool: Pool, most: int | None = None) -> Posterior:
     fitted_to = chosen(pool, MAX_PAIRS if most is None else most)
     signs, odd = pool.signs[fitted_to], pool.odd[fitted_to] / scale
     tuning = chosen(pool, max(TUNING_PAIRS, len(odd) // TUNING_SHARE))
-    logs = _fitted(pool.signs[tuning], pool.odd[tuning] / scale)
+    logs = _fitted(pool.signs[tuning], pool.odd[tuning] / scale, rough=rough)
     covariance = Covariance.of(logs, pool.n_players)
     noise = covariance.noise[size_of(signs)] + JITTER * covariance.variance
     matrix = np.empty((len(odd), len(odd)))
@@ -250,11 +272,14 @@ def _prior(n: int) -> tuple[FloatVector, FloatVector]:
     )
 
 
-def _fitted(signs: FloatMatrix, odd: FloatVector) -> FloatVector:
-    """Return the point of the search space with the largest likelihood times prior."""
+def _fitted(signs: FloatMatrix, odd: FloatVector, *, rough: bool = False) -> FloatVector:
+    """Return the point of the search space with the largest likelihood times prior nearby."""
     from scipy.optimize import minimize
 
     mean, deviation = _prior(signs.shape[1])
+    start = mean.copy()
+    if rough:
+        start[[0, 1, 5]] = ROUGH
     likelihood = _Likelihood(signs, odd)
 
     def loss(logs: FloatVector) -> tuple[float, FloatVector]:
@@ -265,7 +290,7 @@ def _fitted(signs: FloatMatrix, odd: FloatVector) -> FloatVector:
     options = {"maxiter": MAX_STEPS, "maxfun": MAX_STEPS * 4 // 3}
     with np.errstate(all="ignore"):  # steps that overflow are answered by a large loss
         answer = minimize(  # type: ignore[call-overload]  # SciPy's stubs want fixed shapes
-            loss, mean, jac=True, method="L-BFGS-B", options=options
+            loss, start, jac=True, method="L-BFGS-B", options=options
         )
     logs: FloatVector = answer.x
     return logs

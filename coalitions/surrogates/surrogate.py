@@ -15,7 +15,10 @@ PRIOR_PAIRS = 2.0
 """How many pairs the variance of all sizes counts for in that of a single one."""
 
 HEAD_START = 10.0
-"""How many pairs the doubt in a comparison of surrogates counts for."""
+"""How many pairs the doubt in a comparison of models counts for, see `coalitions.joint`."""
+
+DOUBT = 20.0
+"""The same, in effective pairs, where a surrogate fits more freely than another."""
 
 
 class Surrogate(NamedTuple):
@@ -29,11 +32,14 @@ class Surrogate(NamedTuple):
         The model at the coalitions of the pool [m].
     held_out
         The same, each by a fit that has not seen its pair [m].
+    guarded
+        Whether the fit is on its guard against few pairs: by a prior, or since it fits so little.
     """
 
     values: FloatVector
     fitted: FloatVector
     held_out: FloatVector
+    guarded: bool = False
 
 
 Fit = Callable[[Pool], tuple[Surrogate, ...]]
@@ -44,22 +50,33 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     """Return the mean of some surrogates, weighted so that the held-out error is smallest.
 
     Errors count as they do in the Shapley value: by the size of the coalition, and by how many of
-    the size are not in the pool. Few pairs rank surrogates badly, so the first has a head start.
+    the size are not in the pool. Few pairs rank surrogates badly, so those that are guarded have a
+    head start. Where pairs count differently they are effectively fewer, (Σe)² / Σe² by their
+    shares e of the least error.
     """
     n, s = pool.n_players, pool.sizes
     importance = pool.missing[s] / np.maximum(1, s * (n - s)) / pool.taken[s] ** 2.0
     if importance.sum() == 0.0:  # nothing is missing, so any mixture is exact
         importance = np.ones(len(s))
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
-    weights = mixing_weights(residuals, importance, int(pool.taken[pool.missing > 0].sum()))
-    return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
+    shares = min(residuals**2 * importance, key=lambda errors: float(errors.sum()))
+    squares = float(shares @ shares)
+    effective = float(shares.sum()) ** 2 / squares if squares > 0.0 else 1.0
+    free = np.array([not one.guarded for one in surrogates])
+    weights = mixing_weights(residuals, importance, free * (DOUBT / max(1.0, effective)))
+    values, fitted, held_out, _ = zip(*surrogates, strict=True)
+    return Surrogate(*(sum_of(weights, parts) for parts in (values, fitted, held_out)))
 
 
-def mixing_weights(residuals: FloatMatrix, importance: FloatVector, pairs: int) -> FloatVector:
-    """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0."""
+def mixing_weights(
+    residuals: FloatMatrix, importance: FloatVector, handicaps: FloatVector
+) -> FloatVector:
+    """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0.
+
+    Each residual is handicapped by a variance of its own, in units of the least sum of squares.
+    """
     products = (residuals * importance) @ residuals.T
-    handicap = products.diagonal().min() * HEAD_START / max(1, pairs)
-    products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
+    products[np.diag_indices(len(products))] += products.diagonal().min() * handicaps
     return _convex(products)
 
 
