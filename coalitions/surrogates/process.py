@@ -305,14 +305,15 @@ class _Likelihood:
     def __init__(self, signs: FloatMatrix, odd: FloatVector) -> None:
         n = signs.shape[1]
         members = np.asarray((signs > 0).sum(axis=1), np.intp)
-        pair = members[:, None] * (n + 1) + members
         self.signs, self.odd, self.sizes = signs, odd, size_of(signs)
         self.straight = signs @ signs.T / n
-        self.near, self.mirrored, self.level = (gap.take(pair) for gap in gaps(n))
+        # What depends on sizes alone is computed once for all pairs of sizes.
+        self.pair = members[:, None] * (n + 1) + members
+        self.near, self.mirrored, self.level = gaps(n)
 
     def __call__(self, logs: FloatVector) -> tuple[float, FloatVector]:
         """Return value and gradient; a large value where the covariance cannot be factored."""
-        from scipy.linalg import LinAlgError, cho_solve, cholesky
+        from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 
         m, n = self.signs.shape
         k = Covariance.of(logs, n)
@@ -321,27 +322,33 @@ class _Likelihood:
         size = -np.expm1(-top)
         up, down = np.exp(exponent - top / 2) / size, np.exp(-exponent - top / 2) / size
         near, mirrored = np.exp(-self.near / k.length), np.exp(-self.mirrored / k.length)
-        bend = self.straight * np.exp(-self.level / k.length)
-        matrix = k.linear * self.straight + k.by_size * (near - mirrored) + k.bend * bend
+        level = np.exp(-self.level / k.length)
+        of_size = (near - mirrored).take(self.pair)
+        bend = self.straight * level.take(self.pair)
+        matrix = k.linear * self.straight + k.by_size * of_size + k.bend * bend
         matrix += up - down
         noise = k.noise[self.sizes]
         matrix.flat[:: m + 1] += noise + JITTER * k.variance
         try:
-            factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+            factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return 1e10, np.zeros(len(logs))
-        inverse = cho_solve((factor, True), np.eye(m), overwrite_b=True, check_finite=False)
-        white = inverse @ self.odd
+        white = cho_solve((factor, True), self.odd, check_finite=False)
         scale = max(float(self.odd @ white) / m, 1e-300)
         value = 0.5 * m * np.log(scale) + np.log(factor.diagonal()).sum()
         if not np.isfinite(value):
             return 1e10, np.zeros(len(logs))
-        # How the loss changes with each entry of the matrix.
-        slope = 0.5 * (inverse - np.outer(white, white / scale))
-        longer = (self.near * near - self.mirrored * mirrored) * (k.by_size / k.length)
-        longer += self.level * bend * (k.bend / k.length)
+        # How the loss changes with each entry of the matrix. It is multiplied by symmetric ones
+        # only, so one triangle of the inverse, with half its diagonal, stands for half of it.
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        slope = inverse.T
+        slope.flat[:: m + 1] *= 0.5
+        slope -= np.outer(0.5 * white, white / scale)
+        further = (self.near * near - self.mirrored * mirrored) * (k.by_size / k.length)
+        longer = further.take(self.pair)
+        longer += self.level.take(self.pair) * bend * (k.bend / k.length)
         both = slope * (up + down)
-        apart = float((slope * (up - down)).sum())
+        apart = float(np.vdot(slope, up - down))
         # d/dθ_i: the exponents move by ½(z_i t_i ∓ 1), and the divisor 1 − e^{−Σθ} by e^{−Σθ}.
         theta = np.einsum("ai,ai->i", self.signs, both @ self.signs) / 2
         theta -= apart * (0.5 + np.exp(-top) / size)
@@ -349,10 +356,10 @@ class _Likelihood:
         by_size = np.bincount(self.sizes, slope.diagonal() * noise, minlength=len(k.noise))[1:]
         later = np.cumsum(by_size[::-1])[::-1]
         gradient = [
-            k.linear * float((slope * self.straight).sum()),
-            k.by_size * float((slope * (near - mirrored)).sum()),
-            k.bend * float((slope * bend).sum()),
-            float((slope * longer).sum()),
+            k.linear * float(np.vdot(slope, self.straight)),
+            k.by_size * float(np.vdot(slope, of_size)),
+            k.bend * float(np.vdot(slope, bend)),
+            float(np.vdot(slope, longer)),
             theta.sum(),
             later[0],
         ]
