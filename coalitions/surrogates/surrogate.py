@@ -65,7 +65,7 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     free = np.array([not one.guarded for one in surrogates])
     weights = mixing_weights(residuals, importance, free * (DOUBT / max(1.0, effective)))
     values, fitted, held_out, _ = zip(*surrogates, strict=True)
-    return Surrogate(*(sum_of(weights, parts) for parts in (values, fitted, held_out)))
+    return Surrogate(sum_of(weights, values), sum_of(weights, fitted), sum_of(weights, held_out))
 
 
 def mixing_weights(
@@ -111,6 +111,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
     player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
     were never evaluated. The sum over the players is none of the guess: efficiency settles it.
+    Where no pair told any player from another, that nothing is left over proves little.
     """
     n = pool.n_players
     total, variance = np.zeros(n), np.zeros(n)
@@ -122,6 +123,9 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     squares = np.bincount(pool.sizes, residual**2, minlength=n // 2 + 1)
     partly = pool.missing > 0
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
+    if pool.alike:
+        # Laplace's rule of succession: the next pair may be the first to go the other way.
+        usual = max(usual, (2 * float(np.abs(pool.odd[1:]).max())) ** 2 / (len(pool.odd) + 1))
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue

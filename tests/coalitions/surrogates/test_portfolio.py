@@ -196,6 +196,18 @@ def test_what_is_left_over_is_unbiased_and_its_variance_is_right():
     assert np.mean(variances) == pytest.approx((off**2).mean(), rel=0.25)
 
 
+def test_pairs_that_tell_nobody_apart_do_not_prove_that_all_are_alike():
+    """No pair turns this vote, so nothing is left over; the intervals cover all the same."""
+    vote = VotingGame(np.array([4, *np.full(40, 1)]), 23)
+    result = shapley(FunctionGame(vote, 41), budget=40, seed=1)
+    low, high = result.interval()
+    truth = vote.shapley_values()
+    assert pool_of(vote, 41, 19, seed=1).alike
+    assert ((low <= truth) & (truth <= high)).all()
+    plain = FunctionGame(lambda rows: rows @ np.arange(30.0), 30)
+    assert shapley(plain, budget=100).stderr.max() < 1e-6  # but players that differ count as seen
+
+
 def nonsense(pool):
     """Return a surrogate that claims a wrong game: each player's value is its number."""
     slope = np.arange(pool.n_players) * np.abs(pool.odd).max()
