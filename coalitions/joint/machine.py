@@ -81,7 +81,8 @@ def _mixture(asked: Question, parity: int, models: list[Model]) -> Model:
         count = np.ones(len(s))
     residuals = np.array([target - model.held_out for model in models])
     # Few pairs rank models badly, so the first has a head start.
-    doubt = HEAD_START / max(1, int(pool.taken[pool.missing > 0].sum()))
+    least = float((residuals**2 @ count).min())
+    doubt = least * HEAD_START / max(1, int(pool.taken[pool.missing > 0].sum()))
     weights = mixing_weights(residuals, count, np.where(np.arange(len(models)) > 0, doubt, 0.0))
     parts = {
         size: sum(w * model.indices[size] for w, model in zip(weights, models, strict=True))

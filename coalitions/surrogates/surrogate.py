@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coalitions.game import FloatMatrix, FloatVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector
 from coalitions.surrogates.pool import Pool
 
 PRIOR_PAIRS = 2.0
@@ -19,6 +19,10 @@ HEAD_START = 10.0
 
 DOUBT = 20.0
 """The same, in effective pairs, where a surrogate fits more freely than another."""
+
+
+LUCK = 5.0
+"""Effective pairs that a surrogate which fits freely may explain by luck."""
 
 
 class Surrogate(NamedTuple):
@@ -51,19 +55,15 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
 
     Errors count as they do in the Shapley value: by the size of the coalition, and by how many of
     the size are not in the pool. Few pairs rank surrogates badly, so those that are guarded have a
-    head start. Where pairs count differently they are effectively fewer, (Σe)² / Σe² by their
-    shares e of the least error.
+    head start, see `_handicap`.
     """
     n, s = pool.n_players, pool.sizes
     importance = pool.missing[s] / np.maximum(1, s * (n - s)) / pool.taken[s] ** 2.0
     if importance.sum() == 0.0:  # nothing is missing, so any mixture is exact
         importance = np.ones(len(s))
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
-    shares = min(residuals**2 * importance, key=lambda errors: float(errors.sum()))
-    squares = float(shares @ shares)
-    effective = float(shares.sum()) ** 2 / squares if squares > 0.0 else 1.0
     free = np.array([not one.guarded for one in surrogates])
-    weights = mixing_weights(residuals, importance, free * (DOUBT / max(1.0, effective)))
+    weights = mixing_weights(residuals, importance, free * _handicap(residuals, importance, free))
     values, fitted, held_out, _ = zip(*surrogates, strict=True)
     return Surrogate(sum_of(weights, values), sum_of(weights, fitted), sum_of(weights, held_out))
 
@@ -73,11 +73,33 @@ def mixing_weights(
 ) -> FloatVector:
     """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0.
 
-    Each residual is handicapped by a variance of its own, in units of the least sum of squares.
+    The handicaps are added to the sums of squares, as if they were independent of each other.
     """
     products = (residuals * importance) @ residuals.T
-    products[np.diag_indices(len(products))] += products.diagonal().min() * handicaps
+    products[np.diag_indices(len(products))] += handicaps
     return _convex(products)
+
+
+def _handicap(residuals: FloatMatrix, importance: FloatVector, free: BoolVector) -> float:
+    """Return what is added to the errors of surrogates that fit freely.
+
+    Where pairs count differently they are effectively fewer: (Σe)² / Σe² by their shares e of an
+    error. The least of all errors is in doubt by these. And that of the best guarded surrogate says
+    how many pairs speak against it: a tree that explains a single one may do so by luck.
+    """
+    errors = residuals**2 * importance
+    best = errors[errors.sum(axis=1).argmin()]
+    doubt = float(best.sum()) * DOUBT / _effective(best)
+    if not free.all():
+        guarded = errors[~free]
+        best = guarded[guarded.sum(axis=1).argmin()]
+        doubt += float(best.sum()) * (LUCK / _effective(best)) ** 2
+    return doubt
+
+
+def _effective(errors: FloatVector) -> float:
+    squares = float(errors @ errors)
+    return max(1.0, float(errors.sum()) ** 2 / squares) if squares > 0.0 else 1.0
 
 
 def sum_of(weights: FloatVector, parts: Sequence[FloatVector]) -> FloatVector:

@@ -171,6 +171,16 @@ def test_a_fit_that_is_good_by_chance_does_not_win():
     assert np.mean(errors) < 2.5  # equal shares have 1; it was 5.7
 
 
+def test_a_tree_that_explains_a_single_pair_is_luck(game):
+    """One pair of a hundred goes another way; a free fit that knows it has no error at all."""
+    pool = pool_of(game, 9, 100)
+    odd = np.where(np.arange(len(pool.odd)) == 60, 1.0, 0.0)
+    seen = Pool(pool.signs, odd, -odd, 0)
+    nothing = Surrogate(np.zeros(9), 0 * odd, 0 * odd, guarded=True)
+    lucky = Surrogate(np.arange(9.0), odd, odd)
+    assert np.abs(mixed(seen, [nothing, lucky]).values).max() < 0.5
+
+
 def test_the_mixture_takes_the_surrogate_that_is_right(game):
     pool = pool_of(game, 9, 100)
     noise = np.random.default_rng(0).normal(size=len(pool.odd))
