@@ -13,7 +13,7 @@ from coalitions.sampling.estimator import ESTIMATORS, Estimator, Sampled
 from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.pairs import random_pairs
 from coalitions.surrogates.additive import additive
-from coalitions.surrogates.equal import equal
+from coalitions.surrogates.equal import borders, equal
 from coalitions.surrogates.pool import Pool
 from coalitions.surrogates.process import process
 from coalitions.surrogates.surrogate import Fit, left_over, mixed
@@ -45,10 +45,10 @@ class Portfolio(Estimator):
     Attributes
     ----------
     surrogates
-        The fits; the mixture has a head start for what the first of them returns first.
+        The fits; the mixture has a head start for those of their surrogates that are guarded.
     """
 
-    surrogates: tuple[Fit, ...] = (process, additive, trees, equal)
+    surrogates: tuple[Fit, ...] = (process, additive, trees, equal, borders)
 
     unbiased: ClassVar[bool] = False
     axioms: ClassVar[frozenset[str]] = frozenset({"efficiency"})

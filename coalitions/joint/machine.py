@@ -27,7 +27,7 @@ from coalitions.sampling.estimator import Sampled
 from coalitions.sampling.evaluator import Evaluator
 from coalitions.sampling.pairs import random_pairs
 from coalitions.surrogates.pool import Pool
-from coalitions.surrogates.surrogate import mixing_weights
+from coalitions.surrogates.surrogate import HEAD_START, mixing_weights
 
 FITS: tuple[Fit, ...] = (processes, low_degree, trees, numbers)
 """Models in the order of their head start."""
@@ -80,7 +80,10 @@ def _mixture(asked: Question, parity: int, models: list[Model]) -> Model:
     if count.sum() == 0.0:  # nothing is missing, so any mixture is exact
         count = np.ones(len(s))
     residuals = np.array([target - model.held_out for model in models])
-    weights = mixing_weights(residuals, count, int(pool.taken[pool.missing > 0].sum()))
+    # Few pairs rank models badly, so the first has a head start.
+    least = float((residuals**2 @ count).min())
+    doubt = least * HEAD_START / max(1, int(pool.taken[pool.missing > 0].sum()))
+    weights = mixing_weights(residuals, count, np.where(np.arange(len(models)) > 0, doubt, 0.0))
     parts = {
         size: sum(w * model.indices[size] for w, model in zip(weights, models, strict=True))
         for size in asked.masses

@@ -71,10 +71,11 @@ def top_k(
     """Return the players with the k largest Shapley values; stop as soon as they are settled.
 
     The values are estimated with more and more evaluations, each estimate with all that are there.
-    The k largest are settled when the intervals of all of them lie above those of the others, and
-    the estimate before had the same k on top. The intervals hold together, for all players and all
-    looks (Bonferroni), with the confidence asked for, as far as the standard errors are right: see
-    `shapley` and what it says about them. Ctrl-C returns what the last look has found.
+    The k largest are settled when each of them is above each of the others by more than the error
+    of the difference, and the estimate before had the same k on top. This holds for all these pairs
+    of players and all looks together (Bonferroni), with the confidence asked for, as far as the
+    standard errors are right: see `shapley` and what it says about them. Ctrl-C returns what the
+    last look has found.
 
     Parameters
     ----------
@@ -110,6 +111,7 @@ def top_k(
         return _top(shapley(game), k, confidence, 1)
     most = default_budget(game) if budget is None else checked_budget(budget, n)
     looks = _looks(n, most)
+    chances = max(1, len(looks) - 1)  # the first look settles nothing, see `_confirmed`
     number = seed_of(seed)
     memory = cached(game)
     exact = n < 63 and 1 << n <= most
@@ -133,7 +135,7 @@ def top_k(
                 interruptible=False,
             )
             estimate = replace(estimate, evaluations=memory.evaluations)
-            before, found = found, _top(estimate, k, confidence, len(looks))
+            before, found = found, _top(estimate, k, confidence, chances)
             if found.settled and not _confirmed(found, before):
                 found = replace(found, settled=False, open=tuple(range(n)))
             if found.settled:
@@ -172,11 +174,13 @@ def _top(estimate: Estimate, k: int, confidence: float, looks: int) -> Top:
     players = tuple(chosen.tolist())
     if estimate.method == "exact":
         return Top(players, True, 1.0, estimate)
-    # One-sided: of the chosen only the lower ends matter, of the others the upper ones.
-    tail = (1 - confidence) / (len(order) * looks)
-    low, high = estimate.interval(1 - 2 * tail)
-    unsure = [
-        *chosen[low[chosen] <= high[others].max()],
-        *others[high[others] >= low[chosen].min()],
-    ]
+    # One-sided, for each of the chosen and each of the others. Players' errors are hardly related,
+    # but that they add up to 0: so those of two go apart a little.
+    n = len(order)
+    tail = (1 - confidence) / (k * (n - k) * looks)
+    variance = estimate.stderr**2 * (n / (n - 1))
+    spread = np.sqrt(variance[chosen][:, None] + variance[others])
+    gap = estimate.values[chosen][:, None] - estimate.values[others]
+    near = gap <= estimate.standard_errors(1 - 2 * tail) * spread
+    unsure = [*chosen[near.any(axis=1)], *others[near.any(axis=0)]]
     return Top(players, not unsure, confidence, estimate, tuple(sorted(map(int, unsure))))

@@ -170,15 +170,18 @@ class Estimate:
         >>> [round(float(end[0]), 3) for end in estimate.interval()]
         [0.804, 1.196]
         """
+        half = self.standard_errors(level) * self.stderr
+        return self.values - half, self.values + half
+
+    def standard_errors(self, level: float) -> float:
+        """Return how many standard errors an interval reaches to either side."""
         from scipy.special import ndtri, stdtrit
 
         if not 0 < level < 1:
             raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
         tail = (1 + level) / 2
         finite = np.isfinite(self.degrees_of_freedom)
-        factor = stdtrit(max(1.0, self.degrees_of_freedom), tail) if finite else ndtri(tail)
-        half = float(factor) * self.stderr
-        return self.values - half, self.values + half
+        return float(stdtrit(max(1.0, self.degrees_of_freedom), tail) if finite else ndtri(tail))
 
 
 def rows_of(estimate: Estimate) -> Iterator[tuple[Any, float, float]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from coalitions.game import BoolVector, FloatVector
 from coalitions.surrogates.pool import Pool
 
-PAIRS_PER_TERM = 5
+PAIRS_PER_TERM = 5.0
 """Pairs that are needed for each term."""
 
 MOST_PRODUCTS = 4e9
@@ -24,10 +24,10 @@ Terms = NDArray[np.int64]
 """The players of each term [k, depth], filled up with n."""
 
 
-def n_terms(pool: Pool) -> int:
+def n_terms(pool: Pool, pairs_per_term: float = PAIRS_PER_TERM) -> int:
     """Return how many terms the pool carries."""
     pairs = len(pool.odd)
-    return min(pairs // PAIRS_PER_TERM, int(sqrt(MOST_PRODUCTS / pairs)))
+    return min(int(pairs / pairs_per_term), int(sqrt(MOST_PRODUCTS / pairs)))
 
 
 def terms_of_trees(

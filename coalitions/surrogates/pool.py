@@ -84,6 +84,14 @@ class Pool:
         return np.array([1 - int(taken) / all_ for taken, all_ in pairs])
 
     @cached_property
+    def alike(self) -> bool:
+        """Whether all pairs of one size have the same value, so that no player stands out."""
+        smaller = np.where(2 * self.members > self.n_players, -self.odd, self.odd)
+        sums = np.bincount(self.sizes, smaller, minlength=len(self.taken))
+        off = np.abs(smaller - (sums / np.maximum(1, self.taken))[self.sizes])
+        return bool(off.max() <= 1e-12 * np.abs(self.odd).max())
+
+    @cached_property
     def shares(self) -> FloatMatrix:
         r"""What one unit of u(S) adds to the Shapley value of each player [m, n].
 

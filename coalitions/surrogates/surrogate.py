@@ -8,14 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coalitions.game import FloatMatrix, FloatVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector
 from coalitions.surrogates.pool import Pool
 
 PRIOR_PAIRS = 2.0
 """How many pairs the variance of all sizes counts for in that of a single one."""
 
 HEAD_START = 10.0
-"""How many pairs the doubt in a comparison of surrogates counts for."""
+"""How many pairs the doubt in a comparison of models counts for, see `coalitions.joint`."""
+
+DOUBT = 20.0
+"""The same, in effective pairs, where a surrogate fits more freely than another."""
+
+
+LUCK = 5.0
+"""Effective pairs that a surrogate which fits freely may explain by luck."""
 
 
 class Surrogate(NamedTuple):
@@ -29,11 +36,14 @@ class Surrogate(NamedTuple):
         The model at the coalitions of the pool [m].
     held_out
         The same, each by a fit that has not seen its pair [m].
+    guarded
+        Whether the fit is on its guard against few pairs: by a prior, or since it fits so little.
     """
 
     values: FloatVector
     fitted: FloatVector
     held_out: FloatVector
+    guarded: bool = False
 
 
 Fit = Callable[[Pool], tuple[Surrogate, ...]]
@@ -44,23 +54,52 @@ def mixed(pool: Pool, surrogates: Sequence[Surrogate]) -> Surrogate:
     """Return the mean of some surrogates, weighted so that the held-out error is smallest.
 
     Errors count as they do in the Shapley value: by the size of the coalition, and by how many of
-    the size are not in the pool. Few pairs rank surrogates badly, so the first has a head start.
+    the size are not in the pool. Few pairs rank surrogates badly, so those that are guarded have a
+    head start, see `_handicap`.
     """
     n, s = pool.n_players, pool.sizes
     importance = pool.missing[s] / np.maximum(1, s * (n - s)) / pool.taken[s] ** 2.0
     if importance.sum() == 0.0:  # nothing is missing, so any mixture is exact
         importance = np.ones(len(s))
     residuals = np.array([pool.odd - one.held_out for one in surrogates])
-    weights = mixing_weights(residuals, importance, int(pool.taken[pool.missing > 0].sum()))
-    return Surrogate(*(sum_of(weights, parts) for parts in zip(*surrogates, strict=True)))
+    free = np.array([not one.guarded for one in surrogates])
+    weights = mixing_weights(residuals, importance, free * _handicap(residuals, importance, free))
+    values, fitted, held_out, _ = zip(*surrogates, strict=True)
+    return Surrogate(sum_of(weights, values), sum_of(weights, fitted), sum_of(weights, held_out))
 
 
-def mixing_weights(residuals: FloatMatrix, importance: FloatVector, pairs: int) -> FloatVector:
-    """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0."""
+def mixing_weights(
+    residuals: FloatMatrix, importance: FloatVector, handicaps: FloatVector
+) -> FloatVector:
+    """Return the weights with the least sum of squares of mixed residuals; sum 1, none below 0.
+
+    The handicaps are added to the sums of squares, as if they were independent of each other.
+    """
     products = (residuals * importance) @ residuals.T
-    handicap = products.diagonal().min() * HEAD_START / max(1, pairs)
-    products[np.diag_indices(len(products))] += handicap * (np.arange(len(products)) > 0)
+    products[np.diag_indices(len(products))] += handicaps
     return _convex(products)
+
+
+def _handicap(residuals: FloatMatrix, importance: FloatVector, free: BoolVector) -> float:
+    """Return what is added to the errors of surrogates that fit freely.
+
+    Where pairs count differently they are effectively fewer: (Σe)² / Σe² by their shares e of an
+    error. The least of all errors is in doubt by these. And that of the best guarded surrogate says
+    how many pairs speak against it: a tree that explains a single one may do so by luck.
+    """
+    errors = residuals**2 * importance
+    best = errors[errors.sum(axis=1).argmin()]
+    doubt = float(best.sum()) * DOUBT / _effective(best)
+    if not free.all():
+        guarded = errors[~free]
+        best = guarded[guarded.sum(axis=1).argmin()]
+        doubt += float(best.sum()) * (LUCK / _effective(best)) ** 2
+    return doubt
+
+
+def _effective(errors: FloatVector) -> float:
+    squares = float(errors @ errors)
+    return max(1.0, float(errors.sum()) ** 2 / squares) if squares > 0.0 else 1.0
 
 
 def sum_of(weights: FloatVector, parts: Sequence[FloatVector]) -> FloatVector:
@@ -94,6 +133,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
     player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
     were never evaluated. The sum over the players is none of the guess: efficiency settles it.
+    Where no pair told any player from another, that nothing is left over proves little.
     """
     n = pool.n_players
     total, variance = np.zeros(n), np.zeros(n)
@@ -105,6 +145,9 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     squares = np.bincount(pool.sizes, residual**2, minlength=n // 2 + 1)
     partly = pool.missing > 0
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
+    if pool.alike:
+        # Laplace's rule of succession: the next pair may be the first to go the other way.
+        usual = max(usual, (2 * float(np.abs(pool.odd[1:]).max())) ** 2 / (len(pool.odd) + 1))
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue

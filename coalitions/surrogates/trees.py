@@ -18,6 +18,10 @@ RIDGE = 1.0
 """So many trees, of this depth, each added with this factor. Slow learners tell the terms of a game
 from noise: with 100 trees and a factor of 0.3 the polynomial misses some of a forest's."""
 
+PAIRS_PER_TERM = 2.5
+"""Pairs for each term of the polynomial, once there are enough for one at all: with 5 it misses
+some of a forest's, with less than 2 it fits noise."""
+
 LEAST_PAIRS = 20
 """Fewer pairs than this are not worth a tree."""
 
@@ -36,7 +40,8 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     from coalitions.surrogates._kernels import tree_values
 
     inside = (pool.signs > 0).astype(np.uint8)
-    n, count = pool.n_players, n_terms(pool)
+    n = pool.n_players
+    smoothed, count = n_terms(pool) > n, n_terms(pool, PAIRS_PER_TERM)
     rows = np.concatenate([inside, 1 - inside])
     values = np.concatenate([pool.inside, pool.outside]) - pool.outside[0]
     held_out = np.empty((2, len(inside)))
@@ -46,14 +51,14 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
         both = np.concatenate([seen, seen])
         features, leaves = grown_trees(rows[both], values[both])
         held_out[0, here] = parts_of_trees(features, leaves, inside[here])[1]
-        if count > n:
+        if smoothed:
             terms = largest_terms(features, leaves, n, count)
             smooth, smooth_values = polynomial_fit(pool, terms, seen)
             held_out[1, here] = smooth[here]
     fitted = parts_of_trees(features, leaves, inside)[1]
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
     grown = Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0])
-    return (grown, Surrogate(smooth_values, smooth, held_out[1])) if count > n else (grown,)
+    return (grown, Surrogate(smooth_values, smooth, held_out[1])) if smoothed else (grown,)
 
 
 def grown_trees(rows: Any, values: Any) -> Any:  # noqa: ANN401

@@ -14,6 +14,8 @@ from coalitions import (
     shapley,
     top_k,
 )
+from coalitions.results.top import _top
+from coalitions.sampling.estimator import Estimate
 
 
 def asked(game):
@@ -51,6 +53,16 @@ def test_one_look_alone_settles_nothing_unless_it_is_exact():
     assert not top.settled
     assert top.players == (29, 28, 27, 26)
     assert top_k(easy, 4, budget=200).settled
+
+
+def test_two_players_are_apart_if_their_difference_is_and_not_only_if_their_intervals_are():
+    errors = np.full(30, 0.2)
+    estimate = Estimate(np.where(np.arange(30) < 3, 1.1, 0.0), errors, 500, "portfolio")
+    low, high = estimate.interval(1 - 2 * 0.05 / 30)
+    assert low[:3].min() < high[3:].max()
+    assert _top(estimate, 3, 0.95, 1).settled
+    close = Estimate(np.where(np.arange(30) < 3, 0.9, 0.0), errors, 500, "portfolio")
+    assert not _top(close, 3, 0.95, 1).settled
 
 
 @pytest.mark.slow

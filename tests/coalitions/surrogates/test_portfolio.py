@@ -20,7 +20,7 @@ from coalitions.estimators.exact import exact_of_table
 from coalitions.estimators.portfolio import Portfolio
 from coalitions.sampling.pairs import most_pairs, pairs_per_size, random_pairs
 from coalitions.surrogates.additive import additive
-from coalitions.surrogates.equal import equal
+from coalitions.surrogates.equal import borders, equal
 from coalitions.surrogates.pool import Pool
 from coalitions.surrogates.process import Covariance, _fitted, _Likelihood, _prior, process
 from coalitions.surrogates.surrogate import Surrogate, left_over, mixed
@@ -84,7 +84,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(game):
 
 def test_the_process_says_of_a_held_out_pair_what_a_fit_without_it_says(game):
     pool = pool_of(game, 9, 60)
-    (whole,) = process(pool)
+    whole = process(pool)[0]
     logs = _fitted(pool.signs, pool.odd / np.abs(pool.odd).max())
     covariance = Covariance.of(logs, 9)
     left_out = 7
@@ -137,6 +137,50 @@ def test_where_only_numbers_count_all_get_the_same():
     np.testing.assert_allclose(fit.values, np.sqrt(10) / 10)
 
 
+def test_players_count_as_at_the_borders_and_numbers_besides():
+    """Noise at other sizes does not touch the values, which a regression would share out."""
+    noise = np.random.default_rng(1)
+
+    def rough(rows):
+        size = rows.sum(axis=1)
+        inner = (size > 1) & (size < 11)
+        return rows @ np.arange(12.0) + np.cos(size) + inner * noise.normal(size=len(rows))
+
+    pool = pool_of(rough, 12, 40)
+    (fit,) = borders(pool)
+    shared = (np.cos(12) - np.cos(0)) / 12
+    np.testing.assert_allclose(fit.values, np.arange(12.0) + shared, atol=1e-9)
+    assert borders(pool_of(rough, 12, 5)) == ()  # not all single players are there
+    assert borders(pool_of(lambda rows: rows.sum(axis=1), 2, 1)) == ()
+
+
+def test_few_pairs_may_have_two_explanations():
+    weights = np.random.default_rng(1).integers(1, 21, 30)
+    vote = VotingGame(weights, weights.sum() // 2 + 1)
+    assert len(process(pool_of(vote, 30, 49))) == 2
+    assert len(process(pool_of(lambda rows: rows @ np.arange(12.0), 12, 40))) == 1
+
+
+def test_a_fit_that_is_good_by_chance_does_not_win():
+    """A dozen informative pairs of a vote: least squares and trees fit some of them by luck."""
+    weights = np.random.default_rng(1).integers(1, 21, 30)
+    vote = VotingGame(weights, weights.sum() // 2 + 1)
+    truth = vote.shapley_values()
+    runs = [shapley(FunctionGame(vote, 30), budget=100, seed=seed) for seed in (2, 8, 9, 10)]
+    errors = [np.mean((run.values - truth) ** 2) / truth.var() for run in runs]
+    assert np.mean(errors) < 2.5  # equal shares have 1; it was 5.7
+
+
+def test_a_tree_that_explains_a_single_pair_is_luck(game):
+    """One pair of a hundred goes another way; a free fit that knows it has no error at all."""
+    pool = pool_of(game, 9, 100)
+    odd = np.where(np.arange(len(pool.odd)) == 60, 1.0, 0.0)
+    seen = Pool(pool.signs, odd, -odd, 0)
+    nothing = Surrogate(np.zeros(9), 0 * odd, 0 * odd, guarded=True)
+    lucky = Surrogate(np.arange(9.0), odd, odd)
+    assert np.abs(mixed(seen, [nothing, lucky]).values).max() < 0.5
+
+
 def test_the_mixture_takes_the_surrogate_that_is_right(game):
     pool = pool_of(game, 9, 100)
     noise = np.random.default_rng(0).normal(size=len(pool.odd))
@@ -160,6 +204,18 @@ def test_what_is_left_over_is_unbiased_and_its_variance_is_right():
     error = off.std(axis=0) / np.sqrt(300)
     assert (np.abs(off.mean(axis=0)) < 4.5 * error).all()
     assert np.mean(variances) == pytest.approx((off**2).mean(), rel=0.25)
+
+
+def test_pairs_that_tell_nobody_apart_do_not_prove_that_all_are_alike():
+    """No pair turns this vote, so nothing is left over; the intervals cover all the same."""
+    vote = VotingGame(np.array([4, *np.full(40, 1)]), 23)
+    result = shapley(FunctionGame(vote, 41), budget=40, seed=1)
+    low, high = result.interval()
+    truth = vote.shapley_values()
+    assert pool_of(vote, 41, 19, seed=1).alike
+    assert ((low <= truth) & (truth <= high)).all()
+    plain = FunctionGame(lambda rows: rows @ np.arange(30.0), 30)
+    assert shapley(plain, budget=100).stderr.max() < 1e-6  # but players that differ count as seen
 
 
 def nonsense(pool):
