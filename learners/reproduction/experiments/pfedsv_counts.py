@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from learners.algorithms.pfedsv import Order, PFedSV, chosen_downloads
 from learners.data.ground_truth import label_overlap
@@ -75,8 +77,7 @@ class _Traffic(_Counted):
         ]
 
     def _size(self) -> ModelSize:
-        network = build_model(self.network, shape=(3, 32, 32), n_classes=self.n_classes, seed=0)
-        return ModelSize.of(Layout.of(network), self.cut)
+        return _size(self.network, self.n_classes, self.cut)
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return how it is counted."""
@@ -85,6 +86,14 @@ class _Traffic(_Counted):
             " who shares a label (ten clients, two labels each, twenty rounds).",
             "The classifier is all layers after the convolutions.",
         ]
+
+
+@functools.cache
+def _size(network: str, n_classes: int, cut: Cut) -> ModelSize:
+    """Return how large a network is: only its shapes count, so its weights have no memory."""
+    with torch.device("meta"):
+        layout = Layout.of(build_model(network, shape=(3, 32, 32), n_classes=n_classes, seed=0))
+        return ModelSize.of(layout, cut)
 
 
 def _relevance(seed: int) -> Any:  # noqa: ANN401 (a matrix of truths)

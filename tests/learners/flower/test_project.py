@@ -18,6 +18,7 @@ from learners.flower.project import write_project
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_the_app_passes_ruff_and_its_own_smoke_test(tmp_path):
     write_project(tmp_path / "app", algorithm="cffl", clients=2, inputs=5, classes=3)
     quiet = {"cwd": tmp_path / "app", "capture_output": True, "text": True, "check": False}
