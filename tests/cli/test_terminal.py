@@ -81,6 +81,7 @@ def test_a_locale_without_utf8():
         assert result.returncode in (0, 2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_solving_gives_the_best_so_far(large_graph):
     process = subprocess.Popen(
         [COMMAND, "solve", large_graph, "--solver", "branch-and-cut", "--json"],

@@ -343,6 +343,7 @@ def test_a_terminal_of_60_columns(kept, typed, monkeypatch):  # noqa: F811
     assert "No room here for: s, up, down" in " ".join(lines)
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_the_whole_table_and_may_close_early(kept, typed, monkeypatch):  # noqa: F811
     monkeypatch.delenv("COLUMNS", raising=False)
     whole = typed(*TWO, "--out", "kept")
@@ -365,6 +366,7 @@ def test_a_file_is_written_in_the_format_of_its_ending_beside_what_is_printed(ke
     assert typed(*TWO, "--out", "kept", "--format", "markdown").stdout.startswith("| algorithm |")
 
 
+@pytest.mark.slow
 def test_the_best_is_bold_on_a_terminal_and_progress_has_the_time_left(tmp_path):
     leader, follower = pty.openpty()
     process = subprocess.Popen(

@@ -25,6 +25,7 @@ def found(result):
     return document
 
 
+@pytest.mark.slow
 def test_what_is_found_is_what_compare_takes_and_it_says_who_was_not_tuned(tmp_path, typed):  # noqa: F811
     first = found(typed(*TUNE, "--out", "kept", "--json"))
     for name in ("fedprox", "local"):

@@ -356,6 +356,7 @@ def my_network(shape, n_classes):
     del MODELS._entries["my-network"]
 
 
+@pytest.mark.slow
 def test_on_digits_training_alone_is_good_and_the_one_global_model_clearly_worse():
     last_only = {"evaluate_every": 20}
     alone = run({"algorithm": "local", **last_only})
