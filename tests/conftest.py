@@ -26,26 +26,12 @@ TRACED_EXAMPLES = 10
 """How many examples of a property coverage follows: the others go the same lines once more."""
 
 
-UNTRACED = tuple(
-    Path(__file__).parent / room for room in ("contracts", "learners/reproduction", "reliability")
-)
-"""Tests that go once more through what others have covered."""
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Trace what may be new only; tracing takes a quarter of a test's time."""
+    """Trace the first examples of a property only; tracing takes a quarter of a test's time."""
     property_ = getattr(getattr(item, "obj", None), "hypothesis", None)
     coverage = Coverage.current()
-    if coverage is None:
-        return (yield)
-    if any(room in item.path.parents for room in UNTRACED):
-        coverage.stop()
-        try:
-            return (yield)
-        finally:
-            coverage.start()
-    if property_ is None:
+    if property_ is None or coverage is None:
         return (yield)
     example, examples = property_.inner_test, 0
 

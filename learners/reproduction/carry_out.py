@@ -125,7 +125,11 @@ def plan(
     folder = out / name
     runs = experiment.runs(scale)
     cells, keys = [], []
-    shared = {} if data_dir is None or scale == "smoke" else {"data_dir": str(data_dir.resolve())}
+    shared: dict[str, Any] = {}
+    if scale == "smoke":
+        shared["workers"] = 1  # such runs are over before workers have started
+    elif data_dir is not None:
+        shared["data_dir"] = str(data_dir.resolve())
     configs = {key: completed({**shared, **given, "seed": 0}) for key, given in runs.items()}
     for seed in numbers:  # seed by seed, so that early seeds are complete early
         for key, config in configs.items():
