@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -159,11 +159,13 @@ class AccuracyTable(Experiment):
         """Return the settings that all rows share, by column."""
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return a run for every row in every column; rows may share one."""
+        """Return a run for every row in every column; rows that test its other models share it."""
+        methods = self.methods(scale)
         return {
             (row, column): method.run(shared)
             for column, shared in self.federations(scale).items()
-            for row, method in self.methods(scale).items()
+            for row, method in methods.items()
+            if _made_by(row, methods) == row
         }
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
@@ -174,7 +176,10 @@ class AccuracyTable(Experiment):
             columns,
             {
                 row: {
-                    column: [mean_accuracy(each, method.tested) for each in results[row, column]]
+                    column: [
+                        mean_accuracy(each, method.tested)
+                        for each in results[_made_by(row, methods), column]
+                    ]
                     for column in columns
                 }
                 for row, method in methods.items()
@@ -186,3 +191,9 @@ class AccuracyTable(Experiment):
         from learners.reproduction.claims import best
 
         return [best(found, self.ours, column, self.printed) for column in found.columns]
+
+
+def _made_by(row: str, methods: Mapping[str, Method]) -> str:
+    """Return the first row whose run a row reads: the same but for the model that is tested."""
+    wanted = replace(methods[row], tested="")
+    return next(name for name, each in methods.items() if replace(each, tested="") == wanted)

@@ -238,7 +238,7 @@ class Fig6(Experiment):
         """Return agreement with the true domains, and who keeps adversaries out, at the end."""
         rows: dict[str, dict[str, list[float]]] = {}
         for (row, _), runs in results.items():
-            ends = [_ending(run) for run in runs]
+            ends = [ending(run) for run in runs]
             rows[row] = {
                 "adjusted Rand index": [index for index, _ in ends],
                 "adversaries kept out": [float(apart) for _, apart in ends],
@@ -266,7 +266,7 @@ class Fig6(Experiment):
         return notes(scale)
 
 
-def _ending(run: Result) -> tuple[float, bool]:
+def ending(run: Result) -> tuple[float, bool]:
     """Return how near the last structure is to the true domains, and whether liars are apart."""
     record = record_of(run)
     assert record.clients is not None

@@ -9,7 +9,6 @@ from learners.reproduction.claims import Claim, above, best
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
-    Key,
     Method,
     Results,
     Scale,
@@ -169,18 +168,6 @@ class Table1(AccuracyTable):
     def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
         """Return both data sets with 50 images a client."""
         return {data: federation(data, "dirichlet:0.5", scale, images=50) for data in sets(scale)}
-
-    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the runs, without those that another row has."""
-        return {key: each for key, each in super().runs(scale).items() if not key[0].endswith("-G")}
-
-    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
-        """Return the accuracies of both models."""
-        both = dict(results)
-        for (row, column), runs in results.items():
-            if row.endswith("-P"):
-                both[f"{row[:-1]}G", column] = runs
-        return super().measured(both, scale, seeds)
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return that global models do worse than personal ones and, with CIFAR-10, than local."""

@@ -109,18 +109,6 @@ class _MeanAccuracies(AccuracyTable):
         rows["pFedSV, trained"] = Method("pfedsv", tested="trained")
         return rows
 
-    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the runs; the two rows of pFedSV are one run's two models."""
-        return {key: each for key, each in super().runs(scale).items() if "trained" not in key[0]}
-
-    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
-        """Return the accuracies."""
-        both = dict(results)
-        for (row, column), runs in results.items():
-            if row == OURS:
-                both["pFedSV, trained", column] = runs
-        return super().measured(both, scale, seeds)
-
     def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
         """Return the columns that a scale has."""
         columns = [("MNIST", 10), ("FMNIST", 10)]

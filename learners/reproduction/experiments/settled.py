@@ -13,9 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coalitions.structure import CoalitionStructure
-from coalitions.structures.comparison import adjusted_rand_index
-from learners.data.ground_truth import true_structure
 from learners.reproduction.claims import Claim, above, exact
 from learners.reproduction.experiment import (
     EXPERIMENTS,
@@ -27,7 +24,6 @@ from learners.reproduction.experiment import (
     Scale,
     domain_accuracies,
     mean_accuracy,
-    record_of,
 )
 from learners.reproduction.experiments import cffl, fedacs, fedc2i, pfedsv_tables
 from learners.reproduction.measured import Measured
@@ -115,19 +111,6 @@ class Images(AccuracyTable):
         }
         return columns | slow
 
-    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the runs; the two rows of pFedSV are one run's two models."""
-        return {key: each for key, each in super().runs(scale).items() if "trained" not in key[0]}
-
-    def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
-        """Return the accuracies."""
-        trained = {
-            ("pFedSV, trained", column): runs
-            for (row, column), runs in results.items()
-            if row == "pFedSV"
-        }
-        return super().measured({**results, **trained}, scale, seeds)
-
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return where Separate agrees with the paper, and where pFedSV beats it."""
         told = []
@@ -196,7 +179,7 @@ class Settings(Experiment):
                     ]
             else:
                 columns["mean"] = [mean_accuracy(run) for run in runs]
-                columns["index"] = [100 * _agreement(run) for run in runs]
+                columns["index"] = [100 * cffl.ending(run)[0] for run in runs]
         return Measured(tuple(dict.fromkeys(itertools.chain(*rows.values()))), rows)
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
@@ -217,13 +200,6 @@ class Settings(Experiment):
             " images. The nearest row is taken for the tables; structures have no say in it.",
             "'index': adjusted Rand index of the last structure and the domains, × 100.",
         ]
-
-
-def _agreement(run: Any) -> float:  # noqa: ANN401 (a Result)
-    record = record_of(run)
-    assert record.clients is not None
-    structure = CoalitionStructure.from_labels(record.structures[-1][1])
-    return float(adjusted_rand_index(structure, true_structure(record.clients.domains)))
 
 
 @EXPERIMENTS.register("fedacs-quantile")
