@@ -18,6 +18,10 @@ T = TypeVar("T")
 PLUGINS = "coalitions.plugins"
 """Group of entry points by which an installed package brings implementations of its own."""
 
+Checks = Iterator[tuple[str, Callable[[], str | None]]]
+"""What an implementation promises, each with a function that returns None if the promise is kept,
+and a sentence if not. `coalitions check-plugin` and the contract tests go through them."""
+
 
 class Registry(Generic[T]):
     """A table from names to implementations of one kind.

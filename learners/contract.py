@@ -6,12 +6,13 @@ import contextlib
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from coalitions.registry import Checks
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.runs.folder import RunFolder
 from learners.runs.run import Result, resume, run
@@ -20,18 +21,8 @@ from learners.server.federation import Round
 SMALL = {"rounds": 3, "local_epochs": 1, "train_size": 20, "workers": 1}
 
 
-def algorithm_checks(name: str) -> Iterator[tuple[str, Callable[[], str | None]]]:
-    """Give what is checked of a registered method, each with a function that finds the fault.
-
-    Parameters
-    ----------
-    name
-        The name it is registered by.
-
-    Returns
-    -------
-    Pairs of a promise and a function, which returns None if it is kept, and a sentence if not.
-    """
+def algorithm_checks(name: str) -> Checks:
+    """Give what is checked of the method that is registered by this name."""
     yield "says what it is", lambda: _described(name)
     yield "1, 2 and 5 clients", lambda: _any_number(name)
     yield "the same seed gives the same run", lambda: _repeats(name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from coalitions.graph import SynergyGraph
+from coalitions.registry import Checks
 from coalitions.structure import CoalitionStructure
 from coalitions.structures.partitions import partition_labels
 from solvers._solve import solve
@@ -24,18 +24,8 @@ MUST, CANNOT = [(0, 3), (3, 5)], [(0, 1), (2, 4)]
 """Players that are together, and apart, in a graph of seven."""
 
 
-def solver_checks(name: str) -> Iterator[tuple[str, Callable[[], str | None]]]:
-    """Give what is checked of a registered solver, each with a function that finds the fault.
-
-    Parameters
-    ----------
-    name
-        The name it is registered by.
-
-    Returns
-    -------
-    Pairs of a promise and a function, which returns None if it is kept, and a sentence if not.
-    """
+def solver_checks(name: str) -> Checks:
+    """Give what is checked of the solver that is registered by this name."""
     yield "says what it is", lambda: _described(name)
     yield "value, optimum and bound are in order", lambda: _in_order(name)
     yield "a relabelled graph has the same optimum", lambda: _relabelled(name)

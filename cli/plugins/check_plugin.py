@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.terminal.output import Json, print_json, stdout
-
-Checks = Iterator[tuple[str, Callable[[], str | None]]]
+from coalitions.registry import Checks
 
 
 def check_plugin_command(

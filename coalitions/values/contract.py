@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
 from coalitions.errors import BudgetError
@@ -11,6 +9,7 @@ from coalitions.game import BoolMatrix, FloatVector, Game
 from coalitions.games.function import FunctionGame
 from coalitions.games.table import TableGame
 from coalitions.games.unanimity import UnanimityGame
+from coalitions.registry import Checks
 from coalitions.sampling.estimator import AXIOMS, ESTIMATORS, Estimate
 from coalitions.values.shapley import shapley
 
@@ -38,18 +37,8 @@ class Recorder:
         return values
 
 
-def estimator_checks(name: str) -> Iterator[tuple[str, Callable[[], str | None]]]:
-    """Give what is checked of a registered estimator, each with a function that finds the fault.
-
-    Parameters
-    ----------
-    name
-        The name it is registered by.
-
-    Returns
-    -------
-    Pairs of a promise and a function, which returns None if it is kept, and a sentence if not.
-    """
+def estimator_checks(name: str) -> Checks:
+    """Give what is checked of the estimator that is registered by this name."""
     yield "says what it claims", lambda: _claims(name)
     yield "the budget is kept", lambda: _budget(name)
     yield "too small a budget is refused", lambda: _too_little(name)
