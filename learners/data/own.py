@@ -124,7 +124,8 @@ def federation_of(
                 seed,
             )
         )
-    data = FederatedData(name, tuple(made), inputs, targets, _notice(alone))
+    notice = _notice(alone)
+    data = FederatedData(name, tuple(made), inputs, targets, notice, notice)
     if any(each.kind == "noise" for each in poisons.values()):
         data.only_pictures("the poison noise")
     return data
