@@ -64,6 +64,12 @@ class TableQuestion:
     test_size: int | None = None
     seed: int = 0
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns whose cells name something, whatever they look like."""
+        agreed = () if self.schema is None else self.schema.categories
+        return (self.client_column, self.group_column or "", *(each.name for each in agreed))
+
 
 @dataclass(frozen=True, eq=False)
 class DealtTable(Outcome):
