@@ -460,10 +460,11 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         return network_for(model, inputs, targets, seed=config.seed)
 
     module = network()
+    called = model if own.model is None else type(module).__name__
     told = data.told
     if config.weights is not None:
-        told = f"{told} {load_weights(Path(config.weights), module, model)}".lstrip()
-    data = replace(data, targets=fitted_targets(module, data, model))
+        told = f"{told} {load_weights(Path(config.weights), module, called)}".lstrip()
+    data = replace(data, targets=fitted_targets(module, data, called))
     goal = goal_of(data.targets, loss, metrics)
     for name in algorithm.measures:
         goal.metric(name)
@@ -483,7 +484,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         has_batch_norm=workspace.has_batch_norm,
     )
     if privacy is not None and privacy.mode == "records":
-        check_single_gradients(workspace, data, model)
+        check_single_gradients(workspace, data, called)
     site = Site(config, algorithm, workspace, data, privacy)
     about: dict[str, Any] = {"model": model}
     if data.pictures and targets.kind == "classification":

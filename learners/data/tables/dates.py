@@ -39,9 +39,9 @@ def day_of(text: str) -> float | None:
     if found is None:
         return None
     names = ("year", "month", "day", "hour", "minute", "second")
-    year, month, day, *time = (int(found[name] or 0) for name in names)
+    year, month, day, hour, minute, second = (int(found[name] or 0) for name in names)
     try:
-        moment = datetime(year, month, day, *time)
+        moment = datetime(year, month, day, hour, minute, second)
     except ValueError:  # there is no such day
         return None
     return (moment - _EPOCH).total_seconds() / 86_400
