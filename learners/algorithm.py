@@ -195,7 +195,8 @@ class Algorithm:
         """Raise `InvalidInputError` if the method cannot learn what these data are about."""
         if data.targets.kind not in self.kinds:
             raise InvalidInputError(
-                f"{self.name} is for {' and '.join(self.kinds)}; {data.name} is {data.targets.kind}"
+                f"{self.name} is for {' and '.join(self.kinds)}; the task of {data.name} is"
+                f" {data.targets.kind}"
             )
 
     @property

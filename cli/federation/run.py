@@ -100,13 +100,17 @@ def run_command(
             force=force,
             on_round=progress.update,
             callbacks=loggers,
-            tell=None if quiet else _tell,
+            tell=_keep_silent if quiet else _tell,
         )
     show(result, json_output)
 
 
 def _tell(sentence: str) -> None:
     stderr().print(sentence, style="dim", soft_wrap=True, markup=False)
+
+
+def _keep_silent(sentence: str) -> None:
+    pass
 
 
 def show(result: Result, json_output: bool) -> None:
@@ -137,6 +141,7 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
         "data set": f"{document['dataset']}, {document['clients']} clients",
         **_accuracies(document),
         **_metrics(document),
+        **_kept(document),
         **_newcomers(document),
         **_left_out(document),
         "parameters sent": f"{traffic['up']:,} up, {traffic['down']:,} down",
@@ -172,6 +177,12 @@ def _metrics(document: Mapping[str, Any]) -> dict[str, str]:
     return words
 
 
+def _kept(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the round that each client's model is from, if it is not the last one."""
+    rounds = document.get("per_client_kept_round")
+    return {} if rounds is None else {"best round of each": _each(rounds, document, "d")}
+
+
 def _newcomers(document: Mapping[str, Any]) -> dict[str, str]:
     """Return how good the clients' models are that were held out of training."""
     told = document.get("new_clients")
@@ -184,9 +195,9 @@ def _newcomers(document: Mapping[str, Any]) -> dict[str, str]:
     return {"new clients": f"test {name}: {', '.join(each)}", "they got": told["how"]}
 
 
-def _each(values: Sequence[float | None], document: Mapping[str, Any]) -> str:
+def _each(values: Sequence[float | None], document: Mapping[str, Any], form: str = ".3f") -> str:
     """Return the clients' figures, with their names if they have some of their own."""
-    figures = ["-" if each is None else f"{each:.3f}" for each in values]
+    figures = ["-" if each is None else format(each, form) for each in values]
     names = document.get("client_names") or []
     if len(names) != len(figures) or names == [f"client {i}" for i in range(len(names))]:
         return " ".join(figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from torch import Tensor
 
 from learners.algorithm import Algorithm
 from learners.client.client import Client, Samples
+from learners.client.kept import as_kept, is_better, keep_now, kept_round
 from learners.client.many_models import examined
 from learners.client.training import Objective, fit, gradient_at, score_predictions
 from learners.client.utility import ModelGame
 from learners.devices import to_host
 from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
+from learners.measures.goal import Score
+from learners.measures.metrics import Metric
 from learners.task import Message, Reveals, task
 
 
@@ -80,20 +84,13 @@ def evaluate(client: Client, message: Message) -> Message:
     """Test the model the client would use on its own data (`on`: test, validation or train).
 
     `metrics` names what else to compute; the reply has a number for each, and whether it is
-    `defined` (else the number is 0).
+    `defined` (else the number is 0). With `kept`, the model is that of the round the client keeps.
     """
-    algorithm, workspace = client.algorithm, client.workspace
-    model = algorithm.model(client, message)
-    data, goal = _split(client, message.get("on", "test")), workspace.goal
+    if message.get("kept"):
+        client, message = as_kept(client, message)
+    goal = client.workspace.goal
     metrics = [goal.metric(name) for name in message.get("metrics", ())]
-    if type(algorithm).scores is Algorithm.scores:
-        (score,) = examined(client, model[None], data, metrics)
-    else:
-        workspace.load(model)
-        workspace.module.eval()
-        score = score_predictions(
-            lambda inputs: algorithm.scores(client, message, inputs), data, goal, metrics
-        )
+    score = _examined_in_use(client, message, _split(client, message.get("on", "test")), metrics)
     reply: dict[str, Any] = {"loss": score.loss, "samples": score.n}
     if goal.targets.has_classes:
         reply["accuracy"] = score.accuracy
@@ -101,6 +98,35 @@ def evaluate(client: Client, message: Message) -> Message:
         reply["metrics"] = np.array([value or 0.0 for value in score.values])
         reply["defined"] = np.array([value is not None for value in score.values], np.int64)
     return reply
+
+
+def _examined_in_use(
+    client: Client, message: Message, data: Samples, metrics: Sequence[Metric] = ()
+) -> Score:
+    """Return how good the model is that the client would use."""
+    algorithm, workspace = client.algorithm, client.workspace
+    model = algorithm.model(client, message)
+    if type(algorithm).scores is Algorithm.scores:
+        return examined(client, model[None], data, metrics)[0]
+    workspace.load(model)
+    workspace.module.eval()
+    return score_predictions(
+        lambda inputs: algorithm.scores(client, message, inputs), data, workspace.goal, metrics
+    )
+
+
+@task("keep", watches=True, round=(Reveals.METRIC, COUNT))
+def keep(client: Client, message: Message) -> Message:
+    """Keep the model the client would use now, if its validation loss is lower than that kept.
+
+    The reply is the `round` that is kept, 0 if there is none: a client without validation data
+    keeps nothing, and uses what it has.
+    """
+    if len(client.data.validation):
+        loss = _examined_in_use(client, message, client.data.validation).loss
+        if is_better(client, loss):
+            keep_now(client, message, loss)
+    return {"round": kept_round(client)}
 
 
 @task(
@@ -246,7 +272,12 @@ def describe(client: Client, message: Message) -> Message:
 
 @task("deploy", watches=True, model=Reveals.MODEL)
 def deploy(client: Client, message: Message) -> Message:
-    """Hand out the model the client would use now: for the run's folder, not for a method."""
+    """Hand out the model the client would use now: for the run's folder, not for a method.
+
+    With `kept`, it is that of the round the client keeps.
+    """
+    if message.get("kept"):
+        client, message = as_kept(client, message)
     return {"model": client.algorithm.model(client, message)}
 
 

@@ -54,9 +54,13 @@ class Cell:
                 return resume(self.folder, on_round=on_round, workers=workers)
             other = self.stage == "other settings"
             config = self.config if workers is None else replace(self.config, workers=workers)
-            return run(config, self.folder, force=other, on_round=on_round)
+            return run(config, self.folder, force=other, on_round=on_round, tell=_said_before)
         except CoalitionError as error:
             raise type(error)(f"{self.name}, seed {self.config.seed}: {error}") from None
+
+
+def _said_before(sentence: str) -> None:
+    """Say nothing: what is to be said of the data was said once, when the cell was planned."""
 
 
 class CellWatch(Protocol):

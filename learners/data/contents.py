@@ -91,6 +91,8 @@ class FederatedData:
         What the targets are.
     told
         A sentence that says what was done with a user's own data.
+    notice
+        The part of it that nobody should miss, if there is one.
     """
 
     name: str
@@ -98,6 +100,7 @@ class FederatedData:
     inputs: Mapping[str, Input]
     targets: Targets
     told: str = ""
+    notice: str = ""
 
     @property
     def n_classes(self) -> int:

@@ -59,8 +59,8 @@ def federation_of(
         float are real numbers, as are bytes and truth values; whole numbers are codes 0, 1, ….
     task
         What the targets are; ``auto``: floats are a regression; one whole number, truth value or
-        text a sample is a class; several truth values, or zeros and ones, are labels; other
-        whole numbers in rows are next tokens.
+        text a sample ([N] or [N, 1]) is a class; several truth values, or zeros and ones, are
+        labels; other whole numbers in rows are next tokens.
     codes
         How many values the codes of an input have: for each column, or one number for all. What is
         not given is the largest code there is, plus one.
@@ -97,6 +97,8 @@ def federation_of(
         for client, (train, test) in clients.items()
     }
     inputs = _agreed_inputs(everyone, codes or {})
+    if task in ("auto", "classification"):
+        clients = {c: (_one_each(train), _one_each(test)) for c, (train, test) in clients.items()}
     kind = _kind(name, clients, task)
     if kind == "next-token":
         inputs = {
@@ -124,7 +126,8 @@ def federation_of(
                 seed,
             )
         )
-    data = FederatedData(name, tuple(made), inputs, targets, _notice(alone))
+    notice = _notice(alone)
+    data = FederatedData(name, tuple(made), inputs, targets, notice, notice)
     if any(each.kind == "noise" for each in poisons.values()):
         data.only_pictures("the poison noise")
     return data
@@ -249,6 +252,14 @@ def _n_codes(
     if (largest >= np.array(counts)).any():
         raise InvalidInputError(f"{key} has a code {largest.max()}, and there are {max(counts)}")
     return counts
+
+
+def _one_each(arrays: Arrays) -> Arrays:
+    """Return a client's arrays with classes in a row of their own, [N], if they came as [N, 1]."""
+    inputs, truth = arrays
+    truth = np.asarray(truth)
+    single = truth.ndim == 2 and truth.shape[1] == 1 and truth.dtype.kind != "f"
+    return inputs, truth[:, 0] if single else truth
 
 
 def _kind(name: str, clients: Mapping[str, tuple[Arrays, Arrays]], task: str) -> Kind:
@@ -388,9 +399,13 @@ def _of_one_kind(targets: Targets, learnt: Mapping[str, NDArray[Any]]) -> dict[s
                 )
             found[client] = _spoken_class(targets, truth[0])
     if len(found) == len(learnt) and len(set(found.values())) == 1:
+        first, only = next(iter(found.items()))
+        whose = (
+            f"all {len(found)} clients, {shown(first)} first," if len(found) > 1 else shown(first)
+        )
         raise InvalidInputError(
-            f"the training data of all {len(learnt)} clients, {shown(next(iter(found)))} first,"
-            f" have one class only, {shown(next(iter(found.values())))}; there is nothing to learn"
+            f"the training data of {whose} have one class only, {shown(only)}; there is nothing to"
+            " learn"
         )
     return found
 

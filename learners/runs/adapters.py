@@ -41,8 +41,13 @@ def arrays_of(
                 f"client {shown(str(client))} needs two things, what it trains on and what it is"
                 " tested on"
             ) from None
+        for part, given in (("training", train), ("test", test)):
+            if given is None:
+                raise InvalidInputError(
+                    f"client {shown(str(client))} has no {part} data; give it some, or leave it out"
+                )
         pairs[str(client)] = (train, test)
-    if any(_is_table(part) for parts in pairs.values() for part in parts):
+    if any(is_table(part) for parts in pairs.values() for part in parts):
         return _of_tables(pairs, target)
     return {
         client: (_arrays(client, train), _arrays(client, test))
@@ -96,7 +101,8 @@ def _array(given: Any) -> NDArray[Any]:  # noqa: ANN401 (whatever numpy can make
     return np.asarray(given)
 
 
-def _is_table(given: object) -> bool:
+def is_table(given: object) -> bool:
+    """Tell whether something is a table of any library."""
     return hasattr(given, "columns") and hasattr(given, "__getitem__")
 
 
@@ -109,20 +115,26 @@ def _of_tables(
     if target is None:
         raise InvalidInputError("data are tables; name the column of targets, as target=")
     for client, parts in pairs.items():
-        for table in parts:
-            there = [str(each) for each in table.columns] if _is_table(table) else []
-            if set(there) != set(columns):
-                apart = sorted(set(there) ^ set(columns))
-                raise InvalidInputError(
-                    f"client {shown(client)} and {shown(first)} have different columns, such as"
-                    f" {shown(apart[0])}"
-                )
+        for part, table in zip(("training", "test"), parts, strict=True):
+            there = [str(each) for each in table.columns] if is_table(table) else []
+            for lacking, having, other in (
+                (f"the {part} data of client {shown(client)}", there, columns),
+                (f"the training data of client {shown(first)}", columns, there),
+            ):
+                if absent := [name for name in other if name not in having]:
+                    raise InvalidInputError(
+                        f"{lacking} have no column {shown(absent[0])}, and others have it; all"
+                        " clients need the same columns"
+                    )
     if target not in columns:
         raise InvalidInputError(
             f"there is no column {shown(target)}; there are: {', '.join(columns)}"
         )
     tables = [table for parts in pairs.values() for table in parts]
     features = [each for each in columns if each != target]
+    for client, parts in pairs.items():
+        for part, table in zip(("training", "test"), parts, strict=True):
+            _check_there(table, features, f"client {shown(client)}: its {part} data")
     numbers = [c for c in features if all(_column(t, c).dtype.kind in "biuf" for t in tables)]
     words = {
         c: sorted({str(each) for table in tables for each in _column(table, c)})
@@ -145,8 +157,24 @@ def _of_tables(
     return {client: (arrays(train), arrays(test)) for client, (train, test) in pairs.items()}
 
 
+def _check_there(table: Any, names: Sequence[str], whose: str) -> None:  # noqa: ANN401 (any table)
+    """Refuse a number or date that is not there, with the name of its column."""
+    for name in names:
+        cells = _column(table, name)
+        if cells.dtype.kind == "f" and not (there := np.isfinite(cells)).all():
+            raise InvalidInputError(
+                f"{whose} have no finite number in column {shown(name)}, row {np.argmin(there)};"
+                " fill in what is missing, or leave the row out"
+            )
+
+
 def _column(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401 (a table of any library)
-    return np.asarray(table[name])
+    """Return a column; times are days since the start of 1970."""
+    cells = np.asarray(table[name])
+    if cells.dtype.kind != "M":
+        return cells
+    days = cells.astype("datetime64[us]").astype(np.int64) / (86_400 * 1e6)
+    return np.where(np.isnat(cells), np.nan, days)
 
 
 def _coded(values: Iterable[Any], codes: Mapping[str, int]) -> NDArray[np.int64]:

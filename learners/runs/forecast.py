@@ -23,7 +23,7 @@ from torch import Tensor
 from learners.client.client import Answer, Client, Samples, Site, answer
 from learners.client.examination import pays
 from learners.client.stacked import Stacking
-from learners.client.tasks import describe
+from learners.client.tasks import describe, evaluate
 from learners.client.training import EVALUATION_CHUNK, client_loss
 from learners.data.contents import FederatedData
 from learners.measures.losses import LossFunction
@@ -195,7 +195,7 @@ class _Rehearsal:
     spent
         Processor time of what was computed.
     method, watching
-        What the clients' tasks would take in each round, those of the method and the others.
+        What the clients' tasks would take in each round, and the tests, which not all rounds have.
     most_replies
         Bytes of the replies to a question that were largest.
     """
@@ -237,7 +237,7 @@ class _Rehearsal:
             given, done = self._stack.rehearsed(task, messages, round, sizes, actor, memory)
         of_an_image = (time.process_time() - began) / done
         each = [of_an_image * size for size in sizes.values()]
-        book = self.watching if task.watches else self.method
+        book = self.watching if task is evaluate else self.method
         book[round] += max(max(each), sum(each) / self.workers)
         if given.reply is None:
             return Replies({}, dict.fromkeys(sizes, given.reason or ""))

@@ -20,7 +20,7 @@ from learners.data.own import Arrays, federation_of, fingerprint
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.models.network import seeded
-from learners.runs.adapters import Samples, arrays_of
+from learners.runs.adapters import Samples, arrays_of, is_table
 from learners.settings.config import RunConfig
 
 Clients: TypeAlias = Mapping[str, tuple[Samples, Samples]] | Sequence[tuple[Samples, Samples]]
@@ -124,12 +124,17 @@ class Own:
         if isinstance(self.data, FederatedData):
             return self.data
         assert self.data is not None
+        if is_table(self.data):
+            raise InvalidInputError(
+                "data is one table; give two for each client, {name: (train, test), …}, or the path"
+                " of its file as dataset, with target and client_column"
+            )
         named = self.data
         if not isinstance(named, Mapping):
             named = {f"client {i}": each for i, each in enumerate(named)}
         clients: dict[str, tuple[Arrays, Arrays]] = arrays_of(named, self.target)
         return federation_of(
-            "own",
+            "your data",
             clients,
             task=config.task,
             validation_share=config.validation_share,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from coalitions.errors import DamagedFileError, InvalidInputError
+from coalitions.errors import DamagedFileError, InputWarning, InvalidInputError
 from coalitions.plugins import import_plugins
 from learners.algorithm import Algorithm, algorithm_of
 from learners.client.client import Site
@@ -131,7 +132,10 @@ class Result:
         scores = {
             key: value
             for key, value in self.metrics.items()
-            if "test_accuracy" in key or "client_accuracy" in key or "test_loss" in key
+            if "test_accuracy" in key
+            or "client_accuracy" in key
+            or "test_loss" in key
+            or key == "per_client_kept_round"
         }
         metrics = {key: value for key, value in self.metrics.items() if key.endswith("metrics")}
         return {
@@ -197,7 +201,8 @@ def run(
     callbacks
         Told when the run begins, after each round and when it is finished, such as loggers.
     tell
-        Called before the first one with a sentence on what was done with data of your own.
+        Called before the first one with a sentence on what was done with data of your own. Without
+        it, the part that nobody should miss, who has one class only, is an `InputWarning`.
 
     Examples
     --------
@@ -207,7 +212,9 @@ def run(
     """
     own = Own(data, model, loss, tuple(metrics), target)
     prepared = prepare(RunConfig.of(config), own)
-    if tell is not None and prepared.told:
+    if tell is None:
+        _warn(prepared)
+    elif prepared.told:
         tell(prepared.told)
     if out is None:
         return _carry_out(prepared, None, None, on_round, callbacks)
@@ -312,7 +319,15 @@ def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
     The network, the partition and the method's options get their values. What the run would
     refuse is refused here, before any work is done.
     """
-    return prepare(RunConfig.of(config)).config
+    prepared = prepare(RunConfig.of(config))
+    _warn(prepared)
+    return prepared.config
+
+
+def _warn(prepared: Prepared) -> None:
+    """Say what nobody should miss of the data, to whoever called what calls this."""
+    if prepared.notice:
+        warnings.warn(prepared.notice, InputWarning, stacklevel=3)
 
 
 def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None) -> nn.Module:
@@ -359,6 +374,7 @@ class Prepared:
     about: dict[str, Any]
     client_names: tuple[str, ...]
     told: str = ""
+    notice: str = ""
 
 
 def data_of(config: RunConfig) -> FederatedData:
@@ -444,10 +460,11 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         return network_for(model, inputs, targets, seed=config.seed)
 
     module = network()
+    called = model if own.model is None else type(module).__name__
     told = data.told
     if config.weights is not None:
-        told = f"{told} {load_weights(Path(config.weights), module, model)}".lstrip()
-    data = replace(data, targets=fitted_targets(module, data, model))
+        told = f"{told} {load_weights(Path(config.weights), module, called)}".lstrip()
+    data = replace(data, targets=fitted_targets(module, data, called))
     goal = goal_of(data.targets, loss, metrics)
     for name in algorithm.measures:
         goal.metric(name)
@@ -457,6 +474,8 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         _check_validation_data(config, config.algorithm, data)
     if config.patience is not None:
         _check_validation_data(config, "patience", data)
+    if config.keep == "best":
+        _check_validation_data(config, "keep best", data)
     workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(
         config,
@@ -465,7 +484,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         has_batch_norm=workspace.has_batch_norm,
     )
     if privacy is not None and privacy.mode == "records":
-        check_single_gradients(workspace, data, model)
+        check_single_gradients(workspace, data, called)
     site = Site(config, algorithm, workspace, data, privacy)
     about: dict[str, Any] = {"model": model}
     if data.pictures and targets.kind == "classification":
@@ -474,7 +493,7 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
         about["inputs"] = {name: each.document() for name, each in inputs.items()}
         about["targets"] = data.targets.document()
     names = tuple(each.name for each in data.clients)
-    return Prepared(config, algorithm, site, layout, network, about, names, told)
+    return Prepared(config, algorithm, site, layout, network, about, names, told, data.notice)
 
 
 def _carry_out(
@@ -582,7 +601,7 @@ def _write(folder: RunFolder, federation: Federation, round: Round, seconds: flo
 
 def _deployed_models(federation: Federation, state: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
     """Return the row each client ended with, None if it is not sound; equal ones are one tensor."""
-    messages = next(iter(federation.algorithm.deployed(federation, state).values()))
+    messages = next(iter(federation.in_use(state).values()))
     replies = federation.ask(deploy, messages, measuring=True)
     rows: list[Tensor | None] = []
     last: Tensor | None = None

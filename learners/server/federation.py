@@ -14,7 +14,7 @@ from torch import Tensor
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import Algorithm, State
-from learners.client.tasks import describe, evaluate
+from learners.client.tasks import describe, evaluate, keep
 from learners.forms import Asked
 from learners.measures.goal import Goal
 from learners.measures.metrics import summary
@@ -276,6 +276,8 @@ class Federation:
             if attendance(self.config.attendance)[0] in ("dropout", "deadline"):
                 self.record(missing=sorted(self._gone))
             self.conduct.after_round([c for c in self.present if c not in self._gone], self._bad)
+            if self.config.keep == "best":
+                self._keep(state)
             metrics = self._metrics(state)
             metrics["seconds"] = time.perf_counter() - began
             yield Round(t, state, metrics, self._records)
@@ -376,6 +378,28 @@ class Federation:
                 " not name, so nobody has checked what that reveals; it cannot be private"
             )
 
+    def in_use(self, state: State) -> dict[str, dict[int, Message]]:
+        """Return what every client needs to use its model, by kind of model.
+
+        As `Algorithm.deployed`; the first kind, which results report, is that of each client's
+        best round if the run keeps it.
+        """
+        kinds = self.algorithm.deployed(self, state)
+        if self.config.keep == "best":
+            first = next(iter(kinds))
+            best: dict[int, Message] = {
+                c: {**each, "kept": True} for c, each in kinds[first].items()
+            }
+            return {**kinds, first: best}
+        return kinds
+
+    def _keep(self, state: State) -> None:
+        """Have every client decide whether this round is its best so far."""
+        messages = next(iter(self.algorithm.deployed(self, state).values()))
+        replies = self.ask(keep, messages, measuring=True)
+        rounds = [replies[c]["round"] if c in replies else None for c in self.clients]
+        self.record(per_client_kept_round=[each or None for each in rounds])
+
     def evaluation(self, state: State) -> dict[str, Any]:
         """Return how good every client's model is on its own test data.
 
@@ -383,7 +407,7 @@ class Federation:
         no merit of the method.
         """
         metrics: dict[str, Any] = {}
-        for number, (kind, messages) in enumerate(self.algorithm.deployed(self, state).items()):
+        for number, (kind, messages) in enumerate(self.in_use(state).items()):
             prefix = "" if number == 0 else f"{kind}_"
             replies = self.evaluated(messages)
             honest = [c for c in self.honest if c in replies]

@@ -115,6 +115,9 @@ class RunConfig:
     patience
         Local epochs without a lower loss on a client's validation data after which it stops for
         this round; it goes on with the model of its best epoch.
+    keep
+        Which model a client ends with: that of the last round; or of its best one, where the loss
+        on its validation data was lowest so far. Training is the same.
     batch_size
         Samples in a batch.
     optimizer
@@ -209,6 +212,7 @@ class RunConfig:
     patience: int | None = _training(
         None, least=1, unset="all local epochs are trained", changes="models"
     )
+    keep: Literal["last", "best"] = _training("last", changes="models")
     batch_size: int = _training(10, least=1, changes="models")
     optimizer: str = _training("sgd", changes="models")
     lr: float = _training(0.05, above=0, changes="models")

@@ -13,6 +13,7 @@ from learners.data.folders.arrays import read_array_clients
 from learners.data.folders.layout import Layout, folder_checksum, layout_of
 from learners.data.folders.pictures import read_picture_clients
 from learners.data.folders.tables import read_table_clients, read_two_tables
+from learners.data.tables.dates import with_days
 from learners.data.tables.dealing import DealtTable, TableQuestion, deal_table
 from learners.data.tables.owners import owners_of
 from learners.data.tables.reading import READERS, file_checksum, read_table
@@ -74,19 +75,22 @@ def read_path(asked: PathQuestion) -> Outcome:
         table = read_table(asked.path)
         column = _needed(asked, "client_column", "with the client's name", table.columns)
         target = _needed(asked, "target", "to predict", table.columns)
-        return deal_table(owners_of(table, None, column), _question(asked, target, column))
+        question = _question(asked, target, column)
+        return deal_table(owners_of(with_days(table, question.names), None, column), question)
     layout = layout_of(asked.path)
     if layout.kind == "two tables":
         column = _needed(asked, "client_column", "with the client's name", ())
         target = _needed(asked, "target", "to predict", ())
-        return deal_table(read_two_tables(layout, column), _question(asked, target, column))
+        question = _question(asked, target, column)
+        return deal_table(read_two_tables(layout, column, question.names), question)
     if layout.kind == "tables":
         if asked.client_column is not None:
             raise InvalidInputError(
                 f"{asked.path}: every client has a folder of its own, so there is no client column"
             )
         target = _needed(asked, "target", "to predict", ())
-        return deal_table(read_table_clients(layout), _question(asked, target, ""))
+        question = _question(asked, target, "")
+        return deal_table(read_table_clients(layout, question.names), question)
     for key in asked.for_tables_only():
         raise InvalidInputError(
             f"{asked.path}: {key} is for tables, and the clients there have {layout.kind}"

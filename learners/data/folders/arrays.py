@@ -32,13 +32,13 @@ def read_array_clients(layout: Layout) -> dict[str, tuple[Arrays, Arrays]]:
                     f"{folder / part}.npz: client {shown(name)} has no"
                     f" {'test' if part == 'test' else 'training'} data"
                 )
-        train, test = (_read(folder / f"{part}.npz") for part in PARTS)
+        train, test = (_read(folder / f"{part}.npz", name) for part in PARTS)
         clients[name] = train, test
     _check_alike(clients, layout.folder)
     return clients
 
 
-def _read(path: Path) -> Arrays:
+def _read(path: Path, client: str) -> Arrays:
     with opened(path) as (where, stream):
         archive = ArrayArchive(stream, where)
         names = archive.names
@@ -59,11 +59,15 @@ def _read(path: Path) -> Arrays:
                 )
         arrays = dict(zip(names, archive.load(*names, widened=4), strict=True))
     if not n_rows[target]:
-        raise InvalidInputError(f"{where}: has no samples")
+        raise InvalidInputError(f"{where}: client {shown(client)} has no samples there")
     targets = arrays.pop(target)
     for name in inputs:
         if arrays[name].dtype.kind == "f" and not np.isfinite(arrays[name]).all():
-            raise InvalidInputError(f"{where}: {name} has numbers that are not finite")
+            row = np.argwhere(~np.isfinite(arrays[name]))[0][0]
+            raise InvalidInputError(
+                f"{where}: {name} of client {shown(client)} is not finite in row {row}; fill in"
+                " what is missing, or leave the row out"
+            )
     if len(inputs) == 1 and inputs[0].casefold() in INPUTS:
         arrays = {"inputs": arrays[inputs[0]]}
     return {name: _usable(array) for name, array in arrays.items()}, targets
@@ -94,22 +98,23 @@ def _check_alike(clients: dict[str, tuple[Arrays, Arrays]], folder: Path) -> Non
     for name, parts in clients.items():
         for part, (inputs, truth) in zip(PARTS, parts, strict=True):
             path = folder / name / f"{part}.npz"
+            others = f"client {shown(first)}" if name != first else f"its {PARTS[0]}.npz"
             if set(inputs) != set(model):
                 odd = min(set(inputs) ^ set(model))
                 raise InvalidInputError(
-                    f"{path}: client {shown(name)} has {', '.join(inputs)}, and client"
-                    f" {shown(first)} has {', '.join(model)}: {odd} differs"
+                    f"{path}: client {shown(name)} has {', '.join(inputs)} there, and {others} has"
+                    f" {', '.join(model)}: {odd} differs"
                 )
             for key, array in inputs.items():
                 if (array.shape[1:], array.dtype) != (model[key].shape[1:], model[key].dtype):
                     raise InvalidInputError(
-                        f"{path}: {key} of client {shown(name)} is {_form(array)}, that of client"
-                        f" {shown(first)} {_form(model[key])}"
+                        f"{path}: {key} of client {shown(name)} is {_form(array)}, that of {others}"
+                        f" {_form(model[key])}"
                     )
             if truth.shape[1:] != targets.shape[1:] or _sort(truth) != _sort(targets):
                 raise InvalidInputError(
                     f"{path}: the targets of client {shown(name)} are {_form(truth)}, those of"
-                    f" client {shown(first)} {_form(targets)}"
+                    f" {others} {_form(targets)}"
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,12 @@ class TableQuestion:
     train_size: int | None = None
     test_size: int | None = None
     seed: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns whose cells name something, whatever they look like."""
+        agreed = () if self.schema is None else self.schema.categories
+        return (self.client_column, self.group_column or "", *(each.name for each in agreed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +307,13 @@ def _told(
         parts.append(f"left out {', '.join(listed)}")
     if owners[0].train.table.notes:
         parts.append(f"read with {' and '.join(owners[0].train.table.notes)}")
-    return f"{owners[0].train.table.where}: {', '.join(parts)}"
+    return f"{_where(owners)}: {', '.join(parts)}"
+
+
+def _where(owners: Sequence[Owner]) -> str:
+    """Return what to call the place of all clients: a table, the folder of several, or nothing."""
+    places = {part.table.where for owner in owners for part in owner.parts}
+    return places.pop() if len(places) == 1 else os.path.commonpath(places) or "your tables"
 
 
 def _unit(asked: TableQuestion, schema: Schema) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
-from coalitions.files.cells import is_blank
+from coalitions.files.cells import is_blank, number
 from coalitions.files.opening import opened
 from coalitions.files.records import Column
 from coalitions.files.text import decoded, load_json
@@ -28,6 +28,9 @@ MOST_CATEGORIES = 1000
 
 FEW = 20
 """Less than this many texts are categories even if no two rows have the same."""
+
+_STRAY = 0.1
+"""If no more than this share of a column is no number, the rest was meant to be numbers."""
 
 _LONGEST = 1 << 24
 
@@ -181,10 +184,30 @@ def _united_column(owners: Sequence[Owner], name: str) -> InputColumn | str:
     words = {str(cell) for _, cells in filled for cell in cells[~blanks(cells)]}
     n_filled = sum(int((~blanks(cells)).sum()) for _, cells in filled)
     if len(words) > MOST_CATEGORIES or (len(words) > FEW and len(words) > n_filled / 2):
+        _check_numbers_by_mistake(owners, name, n_filled)
         return f"{len(words)} different texts in {n_filled} rows"
     if len(words) == 1 and n_filled == n_rows:
         return "the same everywhere"
     return InputColumn(name, "category", tuple(in_order(words)))
+
+
+def _check_numbers_by_mistake(owners: Sequence[Owner], name: str, n_filled: int) -> None:
+    """Refuse to leave out, as a column of texts, one in which hardly a cell is no number."""
+    odd = [
+        (owner, part, row)
+        for owner in owners
+        for part in owner.parts
+        for row, cell in enumerate(part.column(name))
+        if all((found := number(cell, mark)) is None or np.isinf(found) for mark in ".,")
+    ]
+    if 0 < len(odd) <= _STRAY * n_filled:
+        owner, part, row = odd[0]
+        cell = part.column(name)[row]
+        raise InvalidInputError(
+            f"{part.place(row)}: client {shown(owner.name)} has {shown(cell)} in column"
+            f" {shown(name)}, and {n_filled - len(odd)} of the column's {n_filled} cells are"
+            " numbers; write a number, leave it blank, or give a schema without the column"
+        )
 
 
 def blanks(cells: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -77,6 +77,7 @@ SETTINGS = {
     "loss": ("huber", {"task": "regression"}),
     "local_epochs": (2, {}),
     "patience": (1, {"local_epochs": 8}),
+    "keep": ("best", {"rounds": 4, "lr": 0.6}),
     "batch_size": (7, {}),
     "optimizer": ("adam", {}),
     "lr": (0.06, {}),

@@ -104,6 +104,9 @@ def test_a_hospital_of_one_class_trains_and_is_named_where_auroc_has_no_value(
     done = typed(*asked, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "; a client has one class only in the training data: 'Ost' (nein)" in done.stderr
+    assert done.stderr.count("one class only") == 1
+    quiet = typed(*asked, "--quiet", "--out", tmp_path / "quiet")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
     refused = typed(*asked, "--metric", "auroc", "--out", tmp_path / "not")
     assert refused.returncode == 2
     assert "auroc is not defined on the test data of client 'Ost'" in refused.stderr

@@ -49,6 +49,13 @@ def test_the_same_numbers_and_the_same_ledger_as_local(name, tmp_path):
         assert all(same(one.records[key], other.records[key]) for key in records)
 
 
+def test_nodes_keep_their_best_rounds(tmp_path):
+    local, flower, _ = pair("fedavg", tmp_path, keep="best", lr=1.0)
+    ours = lines(local.rounds())
+    assert ours == lines(flower.rounds())
+    assert all(ours[-1]["per_client_kept_round"])
+
+
 def test_a_private_run_counts_the_same_epsilon(tmp_path):
     here = tiny.site("fedavg", rounds=2, noise=1.0, clip=1.0)
     here.privacy = privacy_of(here.config, here.algorithm, [12] * 3, has_batch_norm=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InputWarning, InvalidInputError
 from learners.runs.run import run
 
 TINY = {"rounds": 2, "local_epochs": 1, "workers": 1}
@@ -55,7 +55,9 @@ def test_one_class_to_train_on_is_a_client_like_others(name):
 
 def test_one_class_to_test_on_does_not_matter_where_the_metric_has_a_value():
     data = clients(train=(X, 0 * Y), test=(X[:8], 0 * Y[:8]))
-    result = run(TINY, data=data, metrics=["accuracy", "balanced-accuracy", "log-loss"])
+    with pytest.warns(InputWarning, match=r"^a client has one class only .*: 'odd' \(0\)$") as seen:
+        result = run(TINY, data=data, metrics=["accuracy", "balanced-accuracy", "log-loss"])
+    assert [each.filename for each in seen] == [__file__]  # it is the caller's line that is named
     assert None not in result.per_client_test_accuracy
 
 

@@ -242,3 +242,53 @@ def test_classes_can_be_taken_for_numbers():
     with pytest.raises(InvalidInputError, match="digits is classification, not multi-label"):
         run(TINY | {"task": "multi-label"})
     assert forecast(numbers).exact
+
+
+def test_what_is_wrong_with_a_table_is_said_with_client_part_and_column():
+    pandas = pytest.importorskip("pandas")
+
+    def table(n=12, **more):
+        columns = {"age": np.arange(n) / 4, "day": pandas.date_range("2024-01-01", periods=n)}
+        return pandas.DataFrame(columns | {"died": np.arange(n) % 2} | more)
+
+    def refused(data, message):
+        with pytest.raises(InvalidInputError, match=message):
+            run(TINY, data=data, target="died")
+
+    sound = (table(), table(6))
+    gap = table(age=[0.5, np.nan] * 6)
+    refused(
+        {"a": sound, "b": (gap, table())},
+        "client 'b': its training data have no finite number in column 'age', row 1",
+    )
+    undated = table(6, day=pandas.to_datetime(pandas.Series([None] * 6)))
+    refused({"a": (table(), undated)}, "client 'a': its test data have no .* column 'day', row 0")
+    fewer = table(6).drop(columns="age")
+    refused({"a": (table(), fewer)}, "the test data of client 'a' have no column 'age'")
+    refused(
+        {"a": (fewer, fewer), "b": sound}, "the training data of client 'a' have no column 'age'"
+    )
+    refused({"a": sound, "b": (table(), None)}, "client 'b' has no test data; give it some")
+    refused(table(), "data is one table; give two for each client")
+    result = run(TINY | {"rounds": 1}, data={"a": sound, "b": sound}, target="died")
+    assert result.model(0)(torch.zeros(1, 2)).shape == (1, 2)  # age and day are two numbers
+
+
+def test_classes_may_stand_in_a_column():
+    column = [tuple((x, y[:, None]) for x, y in parts) for parts in pairs()]
+    assert scores(run(TINY, data=pairs(), model=Line)) == scores(run(TINY, data=column, model=Line))
+    labels = run(TINY | {"task": "multi-label"}, data=column)
+    assert labels.task == "multi-label"
+
+
+def test_messages_name_the_network_and_the_data_as_their_user_does():
+    with pytest.raises(
+        InvalidInputError, match=r"the network Line gives outputs of shape \(2, 1\)"
+    ):
+        run(TINY, data=pairs(), model=lambda: Line(1))
+    numbers = [tuple((x, x[:, 0]) for x, _ in parts) for parts in pairs()]
+    with pytest.raises(InvalidInputError, match="the task of your data is regression"):
+        run(TINY | {"algorithm": "fedproto"}, data=numbers)
+    same = [tuple((x, 0 * y) for x, y in parts) for parts in pairs(1)]
+    with pytest.raises(InvalidInputError, match=r"^the training data of 'client 0' have one class"):
+        run(TINY, data=same)

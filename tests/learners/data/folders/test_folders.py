@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from coalitions.errors import InvalidInputError
+from learners.data.doors.paths import PathQuestion, read_path
 from learners.data.folders.arrays import read_array_clients
 from learners.data.folders.layout import folder_checksum, layout_of
 from learners.data.folders.pictures import read_picture_clients
@@ -81,7 +82,7 @@ def test_several_arrays_keep_their_names_and_bytes_become_pictures(tmp_path):
         (lambda at: save(at / "bob/test.npz", y=np.ones(3)), "no inputs such as x"),
         (
             lambda at: save(at / "bob/test.npz", x=np.full((3, 3), np.nan), y=np.ones(3, int)),
-            "not finite",
+            "x of client 'bob' is not finite in row 0",
         ),
         (
             lambda at: save(at / "bob/test.npz", x=np.array([{}], object), y=np.ones(1, int)),
@@ -98,6 +99,13 @@ def test_bad_arrays_get_one_sentence_that_names_the_client(arrays, break_it, mes
         read_array_clients(layout_of(arrays))
     assert message in str(error.value)
     assert "bob" in str(error.value) or "carl" in str(error.value)
+
+
+def test_a_client_is_not_said_to_differ_from_itself(arrays):
+    save(arrays / "ann/test.npz", x=np.ones((3, 2)), y=np.ones(3, int))
+    form = r"float32 \[N, 2\], that of its train.npz float32 \[N, 3\]"
+    with pytest.raises(InvalidInputError, match=f"test.npz: inputs of client 'ann' is {form}"):
+        read_array_clients(layout_of(arrays))
 
 
 def test_pictures_are_read_by_class_and_some_are_set_aside_for_the_test(pictures):
@@ -202,3 +210,12 @@ def test_a_checksum_stands_for_names_and_bytes(arrays):
 def test_an_empty_folder_says_what_is_wanted(tmp_path):
     with pytest.raises(InvalidInputError, match=r"one folder for each, with train\.npz"):
         layout_of(tmp_path)
+
+
+def test_the_sentence_on_tables_in_folders_names_the_folder_of_all(tmp_path):
+    for name in ("ann", "bob"):
+        (tmp_path / name).mkdir()
+        rows = [f"{k * 7 % 10 + k / 10},{k % 2}" for k in range(20)]
+        (tmp_path / name / "train.csv").write_text("\n".join(["a,y", *rows]))
+    told = read_path(PathQuestion(tmp_path, target="y")).told
+    assert told.startswith(f"{tmp_path}: 40 rows of 2 clients")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import CoalitionError, InvalidInputError
+from learners.data.doors.paths import PathQuestion, read_path
+from learners.data.tables.dates import with_days
 from learners.data.tables.dealing import TableQuestion, deal_table
 from learners.data.tables.owners import owners_of
 from learners.data.tables.reading import read_table
@@ -346,3 +349,63 @@ def test_groups_are_kept_and_are_no_input(deal):
         deal(lines, group_column="regoin")
     with pytest.raises(InvalidInputError, match="which is the target or the client's name"):
         deal(lines, group_column="hospital")
+
+
+def dated(dates, n=24):
+    rows = [f"{'ab'[k % 2]},{dates[k % len(dates)]},{k % 3},{k % 2}" for k in range(n)]
+    return "\n".join(["hospital,admitted,score,died", *rows])
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2024-03-01", "2024-03-02", "2024-03-05"],
+        ["1.3.2024", "02.03.2024", "05.03.2024"],
+        ["2024-03-01T00:00", "2024-03-02 00:00:00", "5.3.2024"],
+    ],
+)
+def test_dates_are_days_where_they_can_be_read_in_one_way(tmp_path, dates):
+    path = tmp_path / "patients.csv"
+    path.write_text(dated(dates))
+    table = with_days(read_table(path))
+    start = 19783.0  # 2024-03-01
+    assert table.columns["admitted"][:3].tolist() == [start, start + 1, start + 4]
+    question = PathQuestion(path, "died", "hospital")
+    dealt = read_path(question)
+    assert dealt.schema.columns[0].name == "admitted"
+    assert dealt.schema.columns[0].kind == "number"
+    assert dealt.told.endswith("read with dates as days (admitted)")
+    by_day = read_path(replace(question, client_column="admitted", target="died"))
+    assert set(by_day.clients) == set(dates)  # what names somebody stays a name
+
+
+def test_dates_that_mean_two_things_and_categories_of_a_schema_stay_texts(tmp_path):
+    path = tmp_path / "patients.csv"
+    path.write_text(dated(["3/1/2024", "3/2/2024", "3/5/2024"]))
+    question = PathQuestion(path, "died", "hospital")
+    assert read_path(question).schema.columns[0].kind == "category"
+    path.write_text(dated(["2024-03-01", "2024-03-02"]))
+    schema = read_path(question).schema.document()
+    schema["columns"][0] = {"name": "admitted", "kind": "category", "categories": ["2024-03-02"]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    dealt = read_path(replace(question, schema=tmp_path / "schema.json"))
+    codes = np.concatenate([train[0]["categories"] for train, _ in dealt.clients.values()])
+    assert set(codes.ravel()) == {1, 2}  # unseen, and the one that has a name
+
+
+@pytest.mark.parametrize(
+    ("stray", "message"),
+    [
+        ("inf", "client 'b', column 'age' has inf; numbers up to 1e\\+30 can be learnt from"),
+        (">90", "client 'b' has '>90' in column 'age', and 39 of the column's 40 cells are numb"),
+        ("k.A.", "client 'b' has 'k.A.' in column 'age', and 39 of the column's 40 cells are n"),
+    ],
+)
+def test_a_stray_text_does_not_cost_a_column_of_numbers(deal, stray, message):
+    rows = [f"{'ab'[k % 2]},{k * 37 % 100 + k / 100},{k % 2}" for k in range(40)]
+    rows[5] = f"b,{stray},1"
+    with pytest.raises(InvalidInputError, match=f"line 7: {message}"):
+        deal(["hospital,age,died", *rows])
+    words = [f"{'ab'[k % 2]},{k if k % 3 else f'x{k}'},{k % 4 // 2},{k % 2}" for k in range(60)]
+    kept = deal(["hospital,ticket,score,died", *words])
+    assert kept.dropped["ticket"] == "60 different texts in 60 rows"
