@@ -1,14 +1,16 @@
 """What can be known of `--compute stacked` without a GPU, for every method.
 
-python -m benchmarks.at_once [--algorithms fedavg,ditto] [--seeds 3]
+python -m benchmarks.at_once [--algorithms fedavg,cffl:synergy=cos] [--seeds 3]
 
-Digits, an MLP, tests stacked, too. The columns of the table:
+Digits, an MLP, tests and gradients stacked, too. An option of a method stands behind its name. The
+columns of the table:
 
 - *models*: largest relative difference to sequential training after a round, in float64, of all
   that server and clients keep; *same after 5*: whether accuracies and structures are the same;
 - *mean*, *client*: largest difference in float32 after five rounds, of the mean accuracy and of a
   client's, over the seeds;
-- *step*, *test*: torch operations of a step, and of a pass of tests, with 4 and with 16 clients;
+- *step*, *test*, *gradient*: torch operations of a step, of a pass of tests or other outputs, and
+  of one of gradients, with 4 and with 16 clients;
 - *reads*: tensors that the host waits for in two rounds of three clients, with tests, and their
   bytes, on a device that is not there (`learners.rehearsal`); *mps*: whether it passes there, too;
 - *memory*: predicted over measured, tensors of the largest stack on the CPU;
@@ -30,12 +32,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import learners.algorithms.fedc2i as fedc2i
 import learners.server.engines.local as local
 from learners.algorithm import ALGORITHMS, build_algorithm
+from learners.client import examination, gradients, stacked
 from learners.client.client import Site
-from learners.client.examination import _Sitting
 from learners.client.live_memory import LiveMemory
-from learners.client.stacked import Stacking, _Stack
+from learners.client.stacked import Stacking
 from learners.measures.goal import goal_of
 from learners.models.network import build_model
 from learners.rehearsal import rehearse
@@ -48,20 +51,23 @@ from learners.settings.config import RunConfig
 SMALL = {"clients": 5, "train_size": 40, "local_epochs": 1, "workers": 1}
 
 
-def rounds_of(algorithm: str, compute: str, **settings: Any) -> list[Round]:
+def rounds_of(row: str, compute: str, **settings: Any) -> list[Round]:
     """Return the rounds of a small run."""
+    algorithm, options = _named(row)
     seen: list[Round] = []
     run(
-        SMALL
-        | {"algorithm": algorithm, "compute": compute, "options": _options(algorithm)}
-        | settings,
+        SMALL | {"algorithm": algorithm, "compute": compute, "options": options} | settings,
         on_round=seen.append,
     )
     return seen
 
 
-def _options(algorithm: str) -> dict[str, Any]:
-    return {"width": 5} if algorithm == "pfedhn" else {}
+def _named(row: str) -> tuple[str, dict[str, Any]]:
+    """Return the method of a row, and its options."""
+    algorithm, _, option = row.partition(":")
+    name, _, value = option.partition("=")
+    small: dict[str, Any] = {"width": 5} if algorithm == "pfedhn" else {}
+    return algorithm, small | ({name: value} if option else {})
 
 
 @contextmanager
@@ -77,24 +83,24 @@ def doubles() -> Iterator[None]:
 def in_float64(algorithm: str) -> tuple[float, bool]:
     """Return the largest relative difference after a round, and whether five end alike."""
     with doubles():
-        alone, stacked = (_doubled(algorithm, each) for each in ("sequential", "stacked"))
+        alone, at_once = (_doubled(algorithm, each) for each in ("sequential", "stacked"))
     apart = max(
-        (float((a - b).norm() / a.norm().clamp(min=1e-300)) for a, b in _tensors(alone, stacked)),
+        (float((a - b).norm() / a.norm().clamp(min=1e-300)) for a, b in _tensors(alone, at_once)),
         default=0.0,
     )
     same = all(
         one.metrics["per_client_test_accuracy"] == other.metrics["per_client_test_accuracy"]
         and one.records.get("structure") == other.records.get("structure")
-        for one, other in zip(alone, stacked, strict=True)
+        for one, other in zip(alone, at_once, strict=True)
     )
     return apart, same
 
 
-def _doubled(algorithm: str, compute: str) -> list[Round]:
+def _doubled(row: str, compute: str) -> list[Round]:
     """Return five rounds in double precision, which no run has."""
+    algorithm, options = _named(row)
     config = RunConfig.of(
-        SMALL
-        | {"algorithm": algorithm, "compute": compute, "options": _options(algorithm), "rounds": 5}
+        SMALL | {"algorithm": algorithm, "compute": compute, "options": options, "rounds": 5}
     )
     data = data_of(config)
     module = build_model("mlp", shape=data.shape, n_classes=data.n_classes, seed=0)
@@ -115,12 +121,12 @@ def _doubled(algorithm: str, compute: str) -> list[Round]:
     return rounds
 
 
-def _tensors(alone: list[Round], stacked: list[Round]) -> Iterator[tuple[Tensor, Tensor]]:
+def _tensors(alone: list[Round], at_once: list[Round]) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what is kept after the first round, and the losses."""
     found = [
         [each for each in tree_leaves(dict(rounds[0].state)) if isinstance(each, Tensor)]
         + [torch.tensor([rounds[0].metrics["mean_test_loss"]])]
-        for rounds in (alone, stacked)
+        for rounds in (alone, at_once)
     ]
     yield from zip(*found, strict=True)
 
@@ -137,6 +143,9 @@ def in_float32(algorithm: str, seeds: int) -> tuple[float, float]:
         of_client = max(of_client, float(np.abs(one - other).max()))
     return of_mean, of_client
 
+
+WITH_OPTIONS = ("cffl:synergy=cos", "ifca:averaging=gradient")
+"""Rows beside those of all methods: what has gradients at given models."""
 
 PER_CLIENT = "per_client_test_accuracy"
 
@@ -157,10 +166,15 @@ class Counter(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-def operations(algorithm: str, clients: int) -> tuple[float | None, float | None]:
-    """Return the mean number of operations of a step, and of a pass of tests; None without any."""
-    steps: list[int] = []
-    passes: list[int] = []
+COUNTED: tuple[tuple[type, str], ...] = (
+    (stacked._Stack, "step"),
+    (examination._Sitting, "_pass"),
+    (gradients._Stack, "slopes"),
+)
+
+
+def operations(algorithm: str, clients: int) -> list[float | None]:
+    """Return the mean number of operations of what is `COUNTED`; None of what does not occur."""
 
     def counting(function: Callable[..., Any], counts: list[int]) -> Callable[..., Any]:
         def counted(*args: Any) -> Any:
@@ -171,17 +185,16 @@ def operations(algorithm: str, clients: int) -> tuple[float | None, float | None
 
         return counted
 
-    step, tested = _Stack.step, _Sitting._pass
-    _Stack.step = counting(step, steps)  # type: ignore[method-assign]
-    _Sitting._pass = counting(tested, passes)  # type: ignore[method-assign]
+    usual = [getattr(kind, name) for kind, name in COUNTED]
+    counts: list[list[int]] = [[] for _ in COUNTED]
+    for (kind, name), function, seen in zip(COUNTED, usual, counts, strict=True):
+        setattr(kind, name, counting(function, seen))
     try:
         rounds_of(algorithm, "stacked", rounds=2, clients=clients, partition="iid")
     finally:
-        _Stack.step, _Sitting._pass = step, tested  # type: ignore[method-assign]
-    return (
-        float(np.mean(steps)) if steps else None,
-        float(np.mean(passes)) if passes else None,
-    )
+        for (kind, name), function in zip(COUNTED, usual, strict=True):
+            setattr(kind, name, function)
+    return [float(np.mean(seen)) if seen else None for seen in counts]
 
 
 def memory(algorithm: str) -> float | None:
@@ -219,8 +232,9 @@ def row(algorithm: str, seeds: int) -> str:
         "–" if few is None or many is None else f"{few:.0f}, {many:.0f}"
         for few, many in few_and_many
     )
-    seen = rehearse(algorithm, options=_options(algorithm))
-    rehearse(algorithm, device="mps", options=_options(algorithm))
+    name, options = _named(algorithm)
+    seen = rehearse(name, options=options)
+    rehearse(name, device="mps", options=options)
     ratio = memory(algorithm)
     alone = ", ".join(sorted({reason.split(":")[0] for reason in seen.not_stacked})) or "nothing"
     return (
@@ -235,16 +249,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--algorithms", default=",".join(ALGORITHMS.names()))
+    parser.add_argument("--algorithms", default=",".join([*ALGORITHMS.names(), *WITH_OPTIONS]))
     parser.add_argument("--seeds", type=int, default=3)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    local.pays = lambda device: True  # tests at once, also where they would not be
+    local.pays = fedc2i.pays = lambda device: True  # tests at once, also where they would not be
     print(
         "| method | models | same after 5 | mean | client | step: 4, 16 | test: 4, 16 |"
-        " reads (bytes) | mps | memory | alone |"
+        " gradient: 4, 16 | reads (bytes) | mps | memory | alone |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for algorithm in asked.algorithms.split(","):
         print(row(algorithm, asked.seeds), flush=True)
 

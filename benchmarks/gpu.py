@@ -1,4 +1,4 @@
-"""What stacking gives on a GPU: the environment, then rounds of more and more clients.
+"""What stacking gives on a GPU: the environment, then rounds and questions of more clients.
 
 python -m benchmarks.gpu [--clients 10,50,100] [--models lenet-5,cnn]
 
@@ -12,7 +12,10 @@ import sys
 
 import torch
 
-from benchmarks.stacked import options, table
+from benchmarks.stacked import options, table, table_of_questions
+
+MOST_ASKED = 50
+"""Clients that are asked about the models of all; pairs grow with the square of their number."""
 
 
 def main() -> None:
@@ -38,6 +41,15 @@ def main() -> None:
             rounds=asked.rounds,
             device="cuda",
         )
+        if clients <= MOST_ASKED:
+            print()
+            table_of_questions(
+                asked.models.split(","),
+                clients=clients,
+                samples=asked.samples,
+                repeats=asked.rounds,
+                device="cuda",
+            )
         print(f"\npeak {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
 
 

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import vmap
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.examination import pays
+from learners.client.many_models import Outputs
 from learners.client.tasks import train
 from learners.client.training import batches
 from learners.data.contents import IGNORED
 from learners.devices import to_device, to_host
 from learners.forms import Numbers, each
-from learners.measures.losses import CROSS_ENTROPY
+from learners.measures.losses import CROSS_ENTROPY, OwnLoss
 from learners.rows.parameters import Layout, as_weights, weighted_mean
-from learners.rows.workspace import predicted
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
 if TYPE_CHECKING:
-    from learners.client.client import Client
-    from learners.data.contents import Batch
+    from learners.client.client import Client, Samples
     from learners.measures.losses import Criterion
     from learners.rows.workspace import Workspace
     from learners.server.federation import Federation
@@ -165,26 +166,35 @@ def mix(client: Client, message: Message) -> Message:
     equal = np.full(n, 1 / n)
     if n == 1:
         return {"influence": equal}
-    inputs, targets = _one_batch(client)
+    batch = _one_batch(client)
+    weighs_features = method.variant in ("full", "client")
+    weighs_classes = method.variant != "client"
+    asked: dict[str, Outputs] = {}
+    if weighs_features:
+        asked["without each"] = Outputs(client, without_each(workspace.layout, models), batch)
+    if weighs_classes:
+        layer = classifier_part(workspace.layout)
+        asked["at the classifier"] = Outputs(client, models[:1], batch, layer)
+    told = dict(zip(asked, client.find_out(list(asked.values())), strict=True))
     mixture, influence = models[0].clone(), torch.from_numpy(equal)
     features, classifier = workspace.layout.parts(device=models.device)
     sizes = as_weights(message["samples"], models)
 
-    if method.variant in ("full", "client"):
-        losses = feature_losses(workspace, models, inputs, targets, client.criterion)
+    if weighs_features:
+        losses = losses_of(told["without each"], batch.targets, client.criterion)
         influence = weights_of_losses(losses, method.gamma)  # Eq. (5)
         mixture[features] = as_weights(influence.numpy(), models) @ models[:, features]  # Eq. (6)
     elif method.variant == "class-global":
         mixture[features] = weighted_mean(models[:, features], sizes)
 
-    if method.variant != "client":
+    if weighs_classes:
         parts = Classifiers.of(workspace, models)
-        vectors = representation(workspace, models[0], inputs)
+        vectors = with_one(told["at the classifier"][0], workspace.layout)
         if workspace.goal.targets.has_classes:
-            rows, labels = _classified(vectors, targets)
+            rows, labels = _classified(vectors, batch.targets)
             losses = class_losses(rows, labels, parts.vectors)
         else:
-            losses = output_losses(vectors, targets, parts.vectors, client.criterion)
+            losses = output_losses(vectors, batch.targets, parts.vectors, client.criterion)
         weights = weights_of_losses(losses, method.gamma)  # Eq. (9)
         mixed = torch.einsum(
             "ic,icf->cf", as_weights(weights.numpy(), models), parts.vectors
@@ -234,21 +244,21 @@ def weights_of_losses(losses: Tensor, gamma: float) -> Tensor:
     return torch.softmax(gamma * to_host(losses).double().clamp(min=LEAST_LOSS).log(), dim=0)
 
 
-def feature_losses(
-    workspace: Workspace,
-    models: Tensor,
-    inputs: Batch,
-    targets: Tensor,
-    criterion: Criterion = CROSS_ENTROPY,
-) -> Tensor:
-    r"""Return :math:`l^{-i}` [M]: the losses of :math:`\{\theta^{-i}, \varphi_m\}`, m the first."""
-    features, _ = workspace.layout.parts(device=models.device)
-    losses = []
-    for row in leave_one_out(models[:, features]):  # Eq. (4)
-        model = models[0].clone()
-        model[features] = row
-        losses.append(criterion.mean(_outputs(workspace, model, inputs), targets))
-    return torch.stack(losses)
+def without_each(layout: Layout, models: Tensor) -> Tensor:
+    r"""Return :math:`\{\theta^{-i}, \varphi_m\}` for each i, m the first: [M, P]."""
+    features, _ = layout.parts(device=models.device)
+    rows = models[:1].repeat(len(models), 1)
+    rows[:, features] = leave_one_out(models[:, features])  # Eq. (4)
+    return rows
+
+
+def losses_of(outputs: Tensor, targets: Tensor, criterion: Criterion = CROSS_ENTROPY) -> Tensor:
+    """Return the losses [M] of what M models give for a batch, [M, B, …]."""
+    if isinstance(criterion, OwnLoss) or not pays(outputs.device):
+        # A loss of the user's need not be one that torch can stack.
+        return torch.stack([criterion.mean(each, targets) for each in outputs])
+    losses: Tensor = vmap(criterion.mean, in_dims=(0, None))(outputs, targets)
+    return losses
 
 
 def class_losses(vectors: Tensor, labels: Tensor, classifiers: Tensor) -> Tensor:
@@ -325,20 +335,12 @@ class Classifiers:
             model[self._layout.columns[bias]] = vectors[:, width]
 
 
-def representation(workspace: Workspace, model: Tensor, inputs: Batch) -> Tensor:
-    """Return what a model's classifier sees of a batch, with a one for its bias: [B, F + 1]."""
-    weight, bias = _names(workspace.layout)
-    layer = workspace.module.get_submodule(weight.rpartition(".")[0])
-    seen: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    try:
-        _outputs(workspace, model, inputs)
-    finally:
-        hook.remove()
-    (vectors,) = seen
-    return (
-        vectors if bias is None else torch.cat([vectors, torch.ones_like(vectors[..., :1])], dim=-1)
-    )
+def with_one(vectors: Tensor, layout: Layout) -> Tensor:
+    """Return what the classifier sees of a batch, with a one for its bias if it has one."""
+    _, bias = _names(layout)
+    if bias is None:
+        return vectors
+    return torch.cat([vectors, torch.ones_like(vectors[..., :1])], dim=-1)
 
 
 def _names(layout: Layout) -> tuple[str, str | None]:
@@ -349,14 +351,12 @@ def _names(layout: Layout) -> tuple[str, str | None]:
     return weight, next((name for name in names if name != weight), None)
 
 
-def _outputs(workspace: Workspace, model: Tensor, inputs: Batch) -> Tensor:
-    workspace.load(model)
-    workspace.module.eval()
-    with torch.no_grad():
-        return predicted(workspace.module, inputs)
+def classifier_part(layout: Layout) -> str:
+    """Return the name of the linear layer that is the classifier."""
+    return _names(layout)[0].rpartition(".")[0]
 
 
-def _one_batch(client: Client) -> tuple[Batch, Tensor]:
+def _one_batch(client: Client) -> Samples:
     data = client.data.train
     (chosen,) = batches(client, len(data), "influence", steps=1)
-    return data.take(chosen)
+    return data.some(chosen)

@@ -10,9 +10,9 @@ import torch
 
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.gradients import gradients_at
 from learners.client.many_models import examined
 from learners.client.tasks import train
-from learners.client.training import gradient_at
 from learners.forms import Number, Rows
 from learners.rows.parameters import reinitialised
 from learners.settings.options import option
@@ -130,7 +130,8 @@ def choose_cluster(client: Client, message: Message) -> Message:
     reply = {"cluster": cluster, "train_loss": loss}
     if not message.get("gradient"):
         return reply
-    return reply | {"gradient": gradient_at(client, models[cluster])}
+    (found,) = gradients_at(client, models[cluster][None])
+    return reply | {"gradient": found}
 
 
 def _closest(client: Client, models: Tensor) -> tuple[int, float]:

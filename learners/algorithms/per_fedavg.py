@@ -10,7 +10,8 @@ from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.augmentation import taking
-from learners.client.training import batches, client_loss, gradient_at, mean_loss, training_mode
+from learners.client.gradients import gradients_at
+from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -95,7 +96,8 @@ class PerFedAvg(Algorithm):
             return received
         adapted = received.clone()
         parameters = client.workspace.layout.parameters(adapted)
-        parameters.sub_(gradient_at(client, received), alpha=self.inner_lr(client))
+        (found,) = gradients_at(client, received[None])
+        parameters.sub_(found, alpha=self.inner_lr(client))
         return adapted
 
     def inner_lr(self, client: Client) -> float:

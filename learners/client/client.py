@@ -38,8 +38,8 @@ class Question(Protocol):
         ...
 
 
-Together: TypeAlias = Callable[[Question], Any]
-"""Carries out what a client is asked, perhaps with what others are asked."""
+Together: TypeAlias = Callable[[Sequence[Question]], list[Any]]
+"""Answers a client's questions, perhaps with those of others."""
 
 
 class Samples:
@@ -65,14 +65,23 @@ class Samples:
         return same
 
     @staticmethod
-    def joined(some: Sequence[Samples]) -> Samples:
-        """Return the samples of several alike, one after the other; they are copied."""
-        all_of_them = copy.copy(some[0])
-        all_of_them._kept = {
-            name: torch.cat([each._kept[name] for each in some]) for name in some[0]._kept
+    def pooled(some: Sequence[Samples]) -> tuple[Samples, Tensor]:
+        """Return the samples of several alike, one after the other, and where each one's begin.
+
+        They are copied; what occurs more than once is there once.
+        """
+        distinct: dict[int, Samples] = {id(each): each for each in some}
+        begins, begin = {}, 0
+        for key, each in distinct.items():
+            begins[key] = begin
+            begin += len(each)
+        pool = copy.copy(some[0])
+        pool._kept = {
+            name: torch.cat([each._kept[name] for each in distinct.values()])
+            for name in some[0]._kept
         }
-        all_of_them.targets = torch.cat([each.targets for each in some])
-        return all_of_them
+        pool.targets = torch.cat([each.targets for each in distinct.values()])
+        return pool, torch.tensor([begins[id(each)] for each in some])
 
     @property
     def form(self) -> tuple[tuple[Any, ...], ...]:
@@ -92,11 +101,17 @@ class Samples:
         some.targets = self.targets[:n]
         return some
 
+    def some(self, chosen: Tensor) -> Samples:
+        """Return the samples of some indices (int64, on the CPU); they are copied."""
+        at, few = to_device(chosen, self.targets.device), copy.copy(self)
+        few._kept = {name: each.index_select(0, at) for name, each in self._kept.items()}
+        few.targets = self.targets.index_select(0, at)
+        return few
+
     def take(self, chosen: Tensor) -> tuple[Batch, Tensor]:
         """Return the inputs and targets of some indices (int64, on the CPU)."""
-        at = to_device(chosen, self.targets.device)
-        taken = {name: each.index_select(0, at) for name, each in self._kept.items()}
-        return self._handed(taken), self.targets.index_select(0, at)
+        few = self.some(chosen)
+        return few._handed(few._kept), few.targets
 
     def chunks(self, size: int) -> Iterable[tuple[Batch, Tensor]]:
         """Yield all inputs and targets in order, `size` at a time."""
@@ -206,9 +221,8 @@ class Client:
     watched
         Whether the task is how the run is watched: then nothing of it counts as sent.
     together
-        Who carries out what can be done for several clients at once, training by
-        `learners.client.training.fit` and tests by `learners.client.many_models.examined`; the
-        client itself if None.
+        Who answers what can be answered for several clients at once, see `find_out`; the client
+        itself if None.
     """
 
     site: Site
@@ -217,6 +231,17 @@ class Client:
     memory: dict[str, Any] = field(default_factory=dict)
     watched: bool = False
     together: Together | None = None
+
+    def find_out(self, questions: Sequence[Question]) -> list[Any]:
+        """Return the answers to questions: found by the client alone, or with others at once.
+
+        Questions are to train, to test, to differentiate, or to tell outputs
+        (`learners.client.training`, `many_models`, `gradients`). What does not depend on each
+        other is asked in one call.
+        """
+        if self.together is None:
+            return [question.alone() for question in questions]
+        return self.together(questions)
 
     @property
     def data(self) -> LocalData:

@@ -1,4 +1,4 @@
-"""Many clients' tests as one: each tests models of its own on data of its own.
+"""Many clients' tests as one: each tests models of its own, or asks for their outputs, on own data.
 
 Clients are stacked as in training (`learners.client.stacked`). Where each tests several models on
 the same data, in games of Shapley values for instance, these are stacked, too: coalitions × clients
@@ -13,20 +13,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
 from learners.client.client import Samples
-from learners.client.many_models import Exam
+from learners.client.many_models import Exam, Outputs, entering
 from learners.client.training import EVALUATION_CHUNK
 from learners.data.contents import IGNORED, Batch
 from learners.devices import to_device, to_host
 from learners.measures.goal import Score, values_of
 from learners.measures.losses import OwnLoss
 from learners.rows.workspace import Workspace
+
+Asked = TypeVar("Asked", Exam, Outputs)
+Found = TypeVar("Found")
 
 SAMPLES_AT_ONCE = 1 << 15
 """Samples, counted once for each model, in a pass: what LeNet-5 makes of them takes 0.6 GiB."""
@@ -56,56 +59,74 @@ def examine(exams: Sequence[Exam], most_bytes: int) -> tuple[list[list[Score]] |
     most_bytes
         Memory for the models of a stack, by prediction.
     """
-    order = sorted(range(len(exams)), key=lambda number: -len(exams[number].data))
-    needed = 2 * exams[0].models.nbytes
-    most = max(2, min(most_bytes // max(needed, 1), SAMPLES_AT_ONCE // len(exams[0].models)))
+    return _in_pieces(exams, most_bytes, lambda some: _Sitting(some).scores())
+
+
+def outputs_of_all(
+    asked: Sequence[Outputs], most_bytes: int
+) -> tuple[list[Tensor] | None, str | None]:
+    """Return the outputs of alike questions, or why they cannot be stacked; see `examine`."""
+    return _in_pieces(asked, most_bytes, lambda some: _Sitting(some, some[0].part).outputs())
+
+
+def _in_pieces(
+    asked: Sequence[Asked], most_bytes: int, found: Callable[[Sequence[Asked]], list[Found]]
+) -> tuple[list[Found] | None, str | None]:
+    """Return what is found of alike questions, as many at a time as memory is for."""
+    order = sorted(range(len(asked)), key=lambda number: -len(asked[number].data))
+    needed = 2 * asked[0].models.nbytes
+    most = max(2, min(most_bytes // max(needed, 1), SAMPLES_AT_ONCE // len(asked[0].models)))
     pieces = -(-len(order) // most)
-    scores: dict[int, list[Score]] = {}
+    answers: dict[int, Found] = {}
     for k in range(pieces):
         numbers = order[len(order) * k // pieces : len(order) * (k + 1) // pieces]
-        some = [exams[number] for number in numbers]
+        # A client alone is computed twice: numbers must not depend on who else is in a piece.
+        twice = numbers if len(numbers) > 1 else 2 * numbers
         try:
             with warnings.catch_warnings():
                 # An operation without a rule would be carried out for one model after the other.
                 warnings.filterwarnings("error", message=".*batching rule", category=UserWarning)
-                found = _Sitting(some if len(some) > 1 else [*some, *some]).scores()
+                of_some = found([asked[number] for number in twice])
         except (RuntimeError, UserWarning) as error:
             return None, f"torch cannot stack this network: {str(error).strip()[:200]}"
-        scores |= zip(numbers, found, strict=False)
-    return [scores[number] for number in range(len(exams))], None
+        answers |= zip(numbers, of_some, strict=False)
+    return [answers[number] for number in range(len(asked))], None
 
 
-def likeness(exam: Exam) -> tuple[Any, ...]:
-    """Return what must be equal for two exams to be one."""
-    names = tuple(metric.name for metric in exam.metrics)
-    return (tuple(exam.models.shape), exam.data.form, names)
+def likeness(asked: Exam | Outputs) -> tuple[Any, ...]:
+    """Return what must be equal for two questions to be one."""
+    of_kind = (
+        tuple(metric.name for metric in asked.metrics) if isinstance(asked, Exam) else asked.part
+    )
+    return (type(asked), tuple(asked.models.shape), asked.data.form, of_kind)
 
 
-def why_alone(exam: Exam) -> str | None:
-    """Return why a client must test alone; None if it need not."""
-    criterion = exam.client.workspace.goal.criterion
-    if isinstance(criterion, OwnLoss):
+def why_alone(asked: Exam | Outputs) -> str | None:
+    """Return why a client must find out alone; None if it need not."""
+    criterion = asked.client.workspace.goal.criterion
+    if isinstance(asked, Exam) and isinstance(criterion, OwnLoss):
         return f"the loss {criterion.name} is not one for all clients and single samples"
-    if len(exam.data) == 0:
+    if len(asked.data) == 0:
         return "a client without data"
     return None
 
 
 class _Sitting:
-    """Some exams at once; those with the most samples come first."""
+    """Some exams, or questions for outputs, at once; those with the most samples come first."""
 
-    def __init__(self, some: Sequence[Exam]) -> None:
+    def __init__(self, some: Sequence[Exam] | Sequence[Outputs], part: str | None = None) -> None:
         self._some = some
         self._workspace = workspace = some[0].client.workspace
         self._n_models = some[0].models.shape[0]
+        self._metrics = some[0].metrics if isinstance(some[0], Exam) else ()
         self._sizes = [len(each.data) for each in some]
-        self._pool = Samples.joined([each.data for each in some])
+        self._pool, self._starts = Samples.pooled([each.data for each in some])
         places = {each.models.data_ptr() for each in some}
         # The stand-ins of a rehearsal have no place.
         self._shared = self._n_models == 1 and len(places) == 1 and not some[0].models.is_meta
         rows = some[0].models if self._shared else torch.cat([each.models for each in some])
         self._models = self._named(rows)
-        per_client = _outputs_of(workspace)
+        per_client = _outputs_of(workspace, part)
         if self._n_models > 1:
             per_client = vmap(per_client, in_dims=(0, None))
         self._outputs = vmap(per_client, in_dims=(None if self._shared else 0, 0))
@@ -122,7 +143,7 @@ class _Sitting:
 
     def scores(self) -> list[list[Score]]:
         """Return the score of every client's models."""
-        metrics = self._some[0].metrics
+        metrics = self._metrics
         passes: list[_Counted] = []
         kept: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._some]
         self._workspace.module.eval()
@@ -155,9 +176,21 @@ class _Sitting:
             for number, size in enumerate(self._sizes)
         ]
 
+    def outputs(self) -> list[Tensor]:
+        """Return what every client's models give, [models, samples, …]."""
+        pieces: list[list[Tensor]] = [[] for _ in self._some]
+        self._workspace.module.eval()
+        with torch.no_grad():
+            for begin, width, active in self._windows():
+                outputs, *_ = self._pass(begin, width, active)
+                for number, size in enumerate(self._sizes[:active]):
+                    if size > begin:
+                        pieces[number].append(outputs[number, :, : size - begin])
+            return [torch.cat(each, dim=1) for each in pieces]
+
     def _values(self, kept: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[float | None, ...]]:
         """Yield what the metrics say of each model of a client."""
-        metrics = self._some[0].metrics
+        metrics = self._metrics
         if not metrics:
             yield from ((),) * self._n_models
             return
@@ -179,10 +212,9 @@ class _Sitting:
     def _pass(self, begin: int, width: int, active: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return outputs [clients, models, width, …], targets [clients, width, …], what is real."""
         sizes = torch.tensor(self._sizes)
-        starts = (sizes.cumsum(0) - sizes)[:active, None]
         at = torch.arange(begin, begin + width)[None].expand(active, -1)
         here = at < sizes[:active, None]
-        chosen = starts + torch.where(here, at, 0)
+        chosen = self._starts[:active, None] + torch.where(here, at, 0)
         flat, flat_targets = self._pool.take(chosen.flatten())
 
         def per_client(each: Tensor) -> Tensor:
@@ -224,14 +256,18 @@ def _padded(found: Tensor, n: int) -> Tensor:
     return torch.cat([found, found.new_zeros(n - len(found), found.shape[1])])
 
 
-def _outputs_of(workspace: Workspace) -> Callable[..., Tensor]:
+def _outputs_of(workspace: Workspace, part: str | None) -> Callable[..., Tensor]:
     module = workspace.module
 
     def outputs(model: dict[str, Tensor], inputs: Batch) -> Tensor:
         one = isinstance(inputs, Tensor)
-        given: Tensor = functional_call(
-            module, model, (inputs,) if one else (), None if one else dict(inputs)
-        )
-        return given
+
+        def given() -> Tensor:
+            answer: Tensor = functional_call(
+                module, model, (inputs,) if one else (), None if one else dict(inputs)
+            )
+            return answer
+
+        return given() if part is None else entering(module, part, given)
 
     return outputs

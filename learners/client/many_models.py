@@ -8,7 +8,7 @@ on each model goes its own way. The numbers are those of a pass for each model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +19,7 @@ from learners.client.training import EVALUATION_CHUNK, score_model
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric
 from learners.models import Network
-from learners.rows.workspace import Workspace
+from learners.rows.workspace import Workspace, predicted
 
 WIDE_CHANNELS = 24
 """Filters to put side by side: LeNet-5 gained nothing from more, and memory grows with them."""
@@ -46,11 +46,52 @@ def examined(
     client: Client, models: Tensor, data: Samples, metrics: Sequence[Metric] = ()
 ) -> list[Score]:
     """Return how good each model [m, P] is: by the client alone, or with others at once."""
-    exam = Exam(client, models, data, tuple(metrics))
-    if client.together is None:
-        return exam.alone()
-    scores: list[Score] = client.together(exam)
+    scores: list[Score]
+    (scores,) = client.find_out([Exam(client, models, data, tuple(metrics))])
     return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """A question: what models [m, P] give for samples, or what enters a part of them, [m, N, …].
+
+    The answer stays where the models are; `part` is a name in the network.
+    """
+
+    client: Client
+    models: Tensor
+    data: Samples
+    part: str | None = None
+
+    def alone(self) -> Tensor:
+        """Return what the models give, one after the other."""
+        workspace, part = self.client.workspace, self.part
+        module = workspace.module
+        module.eval()
+        ((inputs, _),) = self.data.chunks(len(self.data))
+        given = []
+        with torch.no_grad():
+            for row in self.models:
+                workspace.load(row)
+                given.append(
+                    predicted(module, inputs)
+                    if part is None
+                    else entering(module, part, lambda: predicted(module, inputs))
+                )
+        return torch.stack(given)
+
+
+def entering(module: nn.Module, part: str, passing: Callable[[], object]) -> Tensor:
+    """Return what enters a part of a network in a pass through it."""
+    seen: list[Tensor] = []
+    layer = module.get_submodule(part)
+    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    try:
+        passing()
+    finally:
+        hook.remove()
+    (vectors,) = seen
+    return vectors
 
 
 def score_models(

@@ -1,8 +1,9 @@
 """Tasks that wait for each other where they train or test, so that this can be done at once.
 
-A task is a plain function that calls `learners.client.training.fit` somewhere in its middle. To
-stop it there without rewriting it, every task has a thread, and the threads pass a baton: exactly
-one of them, or the one that started them, runs at any time. So they may share a workspace.
+A task is a plain function that asks something (`learners.client.client.Client.find_out`) somewhere
+in its middle. To stop it there without rewriting it, every task has a thread, and the threads pass
+a baton: exactly one of them, or the one that started them, runs at any time. So they may share a
+workspace.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ def meeting(jobs: Sequence[Callable[[Together], T]], at_once: AtOnce) -> list[T]
     try:
         for guest in guests:
             guest.go_on()
-        while waiting := [(guest, guest.asked) for guest in guests if guest.asked is not None]:
-            given = at_once([asked for _, asked in waiting])
-            for (guest, _), each in zip(waiting, given, strict=True):
-                guest.go_on(each)
+        while waiting := [guest for guest in guests if guest.asks is not None]:
+            given = iter(at_once([each for guest in waiting for each in guest.asks or ()]))
+            answers = [[next(given) for _ in guest.asks or ()] for guest in waiting]
+            for guest, some in zip(waiting, answers, strict=True):
+                guest.go_on(some)
         return [guest.result for guest in guests]
     finally:
         for guest in guests:
@@ -54,7 +56,7 @@ class _Left(BaseException):
 
 
 class _Guest(Generic[T]):
-    """One job and its thread; `asked` is what it waits for, None if it is done."""
+    """One job and its thread; `asks` is what it waits for, None if it is done."""
 
     result: T
 
@@ -62,14 +64,14 @@ class _Guest(Generic[T]):
         self._job = job
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._live, daemon=True)
-        self._given: Any = None
+        self._given: Sequence[Any] = ()
         self._error: BaseException | None = None
         self._leaving = False
-        self.asked: Question | None = None
+        self.asks: Sequence[Question] | None = None
 
-    def go_on(self, given: Any = None) -> None:  # noqa: ANN401 (whatever it asked for)
+    def go_on(self, given: Sequence[Any] = ()) -> None:
         """Let the job run until it asks or is done."""
-        self.asked, self._given = None, given
+        self.asks, self._given = None, given
         if self._thread.ident is None:
             self._thread.start()
         self._turn.release()
@@ -97,17 +99,19 @@ class _Guest(Generic[T]):
         finally:
             self._back.release()
 
-    def _ask(self, asked: Question) -> Any:  # noqa: ANN401
-        self.asked = asked
+    def _ask(self, questions: Sequence[Question]) -> list[Any]:
+        self.asks = questions
         self._back.release()
         self._turn.acquire()
         if self._leaving:
             raise _Left
-        if self._given is None:
-            return asked.alone()
-        if isinstance(self._given, Fitted):
+        answers = [
+            question.alone() if given is None else given
+            for question, given in zip(questions, self._given, strict=True)
+        ]
+        if answers and isinstance(answers[-1], Fitted):
             # Others had the workspace meanwhile: leave it as training alone would have.
-            workspace = asked.client.workspace
-            workspace.load(self._given.model)
+            workspace = questions[-1].client.workspace
+            workspace.load(answers[-1].model)
             workspace.module.train()
-        return self._given
+        return answers

@@ -24,12 +24,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from learners.client import examination, gradients
 from learners.client.client import Question, Samples
 from learners.client.dropout import KINDS as DROPOUTS
 from learners.client.dropout import Drop, calls, drawn, dropping, drops, stacked
-from learners.client.examination import examine, likeness, why_alone
+from learners.client.gradients import Gradients
 from learners.client.live_memory import LiveMemory
-from learners.client.many_models import Exam
+from learners.client.many_models import Exam, Outputs
 from learners.client.training import Fit, Fitted, batches, seed_of_draws
 from learners.data.contents import Batch
 from learners.devices import to_device, to_host
@@ -40,6 +41,8 @@ from learners.rows.workspace import Workspace
 
 MOST_BYTES = 1 << 30
 """Memory for a stack, by prediction; a larger one is computed in several."""
+
+NOT_ON_THE_CPU = "on the CPU, tests and gradients are not stacked"
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,16 @@ class Stacking:
     most_bytes
         Memory for a stack; two clients are stacked whatever they need.
     tests
-        Whether tests are stacked, too.
+        Whether passes without steps are stacked, too: tests, outputs and gradients.
 
     Attributes
     ----------
     alone
-        How many trainings or tests were not stacked, by reason.
+        How many trainings, tests or gradients were not stacked, by reason.
     bytes_of_a_client
         The most memory that a client of a stack was predicted to need so far.
+    models_of_a_client
+        The most models that each client was asked to train at a time so far.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, *, tests: bool = True) -> None:
@@ -85,8 +90,10 @@ class Stacking:
         self.tests = tests
         self.alone: Counter[str] = Counter()
         self.bytes_of_a_client = 0
+        self.models_of_a_client = 1
         self._trials: list[tuple[tuple[Any, ...], _Trial]] = []
         self._unstackable: list[tuple[tuple[Any, ...], str]] = []
+        self._differentiation = gradients.Differentiation(most_bytes)
 
     def train(self, fits: Sequence[Fit]) -> list[Fitted | None]:
         """Return the models that were asked for; None for those that a client trains alone."""
@@ -122,52 +129,90 @@ class Stacking:
             if trial.why_not is not None:
                 self.alone[trial.why_not] += len(group)
                 continue
-            each = _predicted_bytes(group, trial)
-            self.bytes_of_a_client = max(self.bytes_of_a_client, each)
-            most = max(2, self.most_bytes // each)
-            for at in _chunks(len(group), most):
+            self._note_memory(group, trial)
+            for at in _chunks(group, trial, self.most_bytes):
                 for number, fitted in zip(numbers[at], _fitted(group[at], width), strict=True):
                     given[number] = fitted
         return given
 
     def carry_out(self, asked: Sequence[Question]) -> list[Any]:
-        """Return what was asked for, models and scores; None for what is done alone."""
+        """Return the answers; None for what is done alone."""
         given: list[Any] = [None] * len(asked)
-        fits = {n: each for n, each in enumerate(asked) if isinstance(each, Fit)}
-        given_fits = self.train(list(fits.values())) if fits else []
-        exams = {n: each for n, each in enumerate(asked) if isinstance(each, Exam)}
-        given_scores = self.score(list(exams.values())) if exams else []
-        for number, each in zip((*fits, *exams), (*given_fits, *given_scores), strict=True):
-            given[number] = each
+        kinds: tuple[tuple[type, Callable[[list[Any]], Sequence[Any]]], ...] = (
+            (Fit, self.train),
+            (Exam, self.score),
+            (Outputs, self.outputs),
+            (Gradients, self.differentiate),
+        )
+        for kind, answers_to in kinds:
+            numbers = [n for n, each in enumerate(asked) if isinstance(each, kind)]
+            if numbers:
+                answers = answers_to([asked[number] for number in numbers])
+                for number, each in zip(numbers, answers, strict=True):
+                    given[number] = each
         return given
 
     def score(self, exams: Sequence[Exam]) -> list[list[Score] | None]:
         """Return the scores that were asked for; None for those that a client finds alone."""
-        given: list[list[Score] | None] = [None] * len(exams)
+        return self._passed(
+            exams,
+            examination.why_alone,
+            examination.likeness,
+            lambda some: examination.examine(some, self.most_bytes),
+        )
+
+    def outputs(self, asked: Sequence[Outputs]) -> list[Tensor | None]:
+        """Return the outputs that were asked for; None for those that a client finds alone."""
+        return self._passed(
+            asked,
+            examination.why_alone,
+            examination.likeness,
+            lambda some: examination.outputs_of_all(some, self.most_bytes),
+        )
+
+    def differentiate(self, asked: Sequence[Gradients]) -> list[Tensor | None]:
+        """Return the gradients that were asked for; None for those that a client finds alone."""
+        return self._passed(asked, gradients.why_alone, gradients.likeness, self._differentiation)
+
+    def _passed(
+        self,
+        asked: Sequence[Any],
+        why_alone: Callable[[Any], str | None],
+        likeness: Callable[[Any], tuple[Any, ...]],
+        found: Callable[[Sequence[Any]], tuple[list[Any] | None, str | None]],
+    ) -> list[Any]:
+        """Return answers that are found by passes without steps; None for what is done alone."""
+        given: list[Any] = [None] * len(asked)
         groups: list[tuple[tuple[Any, ...], list[int]]] = []
-        for number, exam in enumerate(exams):
-            why_not = why_alone(exam) if self.tests else "on the CPU, tests are not stacked"
+        for number, each in enumerate(asked):
+            why_not = why_alone(each) if self.tests else NOT_ON_THE_CPU
             if why_not is None:
-                _members(groups, likeness(exam)).append(number)
+                _members(groups, likeness(each)).append(number)
             else:
-                self._count_exam(exam, why_not)
+                self._count(each, why_not)
         for alike, numbers in groups:
-            if len(numbers) == 1 and len(exams[numbers[0]].models) == 1:
+            if sum(len(asked[number].models) for number in numbers) == 1:
                 continue
             why_not = next((why for known, why in self._unstackable if known == alike), None)
             if why_not is None:
-                found, why_not = examine([exams[number] for number in numbers], self.most_bytes)
-                for number, scores in zip(numbers, found or [], strict=False):
-                    given[number] = scores
+                answers, why_not = found([asked[number] for number in numbers])
+                for number, each in zip(numbers, answers or [], strict=False):
+                    given[number] = each
+                if why_not is not None:
+                    self._unstackable.append((alike, why_not))
             if why_not is not None:
-                self._unstackable.append((alike, why_not))
                 for number in numbers:
-                    self._count_exam(exams[number], why_not)
+                    self._count(asked[number], why_not)
         return given
 
-    def _count_exam(self, exam: Exam, why_not: str) -> None:
-        if not exam.client.watched:
+    def _count(self, asked: Question, why_not: str) -> None:
+        if not asked.client.watched:
             self.alone[why_not] += 1
+
+    def _note_memory(self, group: Sequence[_Drawn], trial: _Trial) -> None:
+        members = Counter(each.asked.client.index for each in group)
+        self.models_of_a_client = max(self.models_of_a_client, *members.values())
+        self.bytes_of_a_client = max(self.bytes_of_a_client, _predicted_bytes(group, trial))
 
     def _tried(self, likeness: tuple[Any, ...], group: Sequence[_Drawn], width: int) -> _Trial:
         key = (*likeness[1:], width)  # whatever the learning rate, which may change every round
@@ -228,11 +273,19 @@ def _members(
     return groups[-1][1]
 
 
-def _chunks(n: int, most: int) -> Iterator[slice]:
-    """Yield as few equal pieces of 0 … n-1 as have no more than `most` members each."""
-    pieces = -(-n // most)
-    for k in range(pieces):
-        yield slice(n * k // pieces, n * (k + 1) // pieces)
+def _chunks(group: Sequence[_Drawn], trial: _Trial, most_bytes: int) -> Iterator[slice]:
+    """Yield as few equal pieces of a group as are predicted to fit, if they have two members."""
+    n, each = len(group), _bytes_of_one(group, trial)
+    pieces = max(1, min(-(-n // 2), n * each // most_bytes))
+    while True:
+        slices = [slice(n * k // pieces, n * (k + 1) // pieces) for k in range(pieces)]
+        fit = all(
+            (at.stop - at.start) * each + _bytes_of_data(group[at]) <= most_bytes for at in slices
+        )
+        if fit or -(-n // pieces) <= 2:
+            yield from slices
+            return
+        pieces += 1
 
 
 def predicted_bytes(fits: Sequence[Fit]) -> int:
@@ -246,20 +299,34 @@ def predicted_bytes(fits: Sequence[Fit]) -> int:
 
 
 def _predicted_bytes(group: Sequence[_Drawn], trial: _Trial) -> int:
-    """Return the most memory that a client of the group needs in a stack.
+    """Return the most memory that a member of the group needs in a stack.
+
+    A copy of a client's data is shared by all models that it trains.
+    """
+    models = Counter(id(each.asked.data) for each in group)
+    samples = max(each.asked.data.nbytes / models[id(each.asked.data)] for each in group)
+    return _bytes_of_one(group, trial) + int(samples)
+
+
+def _bytes_of_data(group: Sequence[_Drawn]) -> int:
+    """Return the memory of a copy of all data; the same data are there once."""
+    return sum({id(each.asked.data): each.asked.data.nbytes for each in group}.values())
+
+
+def _bytes_of_one(group: Sequence[_Drawn], trial: _Trial) -> int:
+    """Return the memory that a member of the group needs in a stack, beside its data.
 
     Its rows (the model, those received and the anchor where they are needed, what the optimiser
-    keeps) and a copy of its data are there all the time. Beside them there is what a step needs,
-    its gradient among that, or, when all steps are done, the result in one piece and by client.
+    keeps) are there all the time. Beside them there is what a step needs, its gradient among that,
+    or, when all steps are done, the result in one piece and by client.
     """
     first = group[0].asked
     settings = first.client.config
     rows = 1 + (first.objective is not None) + bool(first.proximal)
     rows += {"adam": 2}.get(settings.optimizer, int(settings.momentum > 0))
     row = first.start.nbytes
-    samples = max(each.asked.data.nbytes for each in group)
     masks = trial.mask_bytes * len(group[0].batches)
-    return rows * row + samples + masks + max(trial.bytes, 2 * row)
+    return rows * row + masks + max(trial.bytes, 2 * row)
 
 
 def _trial(some: Sequence[_Drawn], width: int) -> _Trial:
@@ -303,8 +370,8 @@ class _Stack:
         self._workspace = workspace = first.client.workspace
         self._ends = [len(each.batches) for each in some]
         self.n_steps = self._ends[0]
-        self._pool = Samples.joined([each.asked.data for each in some])
-        self._chosen, self._real = _filled_up(some, width, workspace)
+        self._pool, begins = Samples.pooled([each.asked.data for each in some])
+        self._chosen, self._real = _filled_up(some, begins, width, workspace)
         self._model = _stacked([each.asked.start for each in some], workspace)
         anchors = [each.asked.anchor for each in some] if first.proximal else []
         self._centre = _stacked(anchors, workspace)
@@ -462,8 +529,10 @@ def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tuple[Tensor, Tensor]:
-    """Return which of the joined samples each step takes, and which of them are real.
+def _filled_up(
+    some: Sequence[_Drawn], begins: Tensor, width: int, workspace: Workspace
+) -> tuple[Tensor, Tensor]:
+    """Return which of the pooled samples each step takes, and which of them are real.
 
     Both are [steps, clients, width]. A client without a step has its first sample.
     """
@@ -473,11 +542,9 @@ def _filled_up(some: Sequence[_Drawn], width: int, workspace: Workspace) -> tupl
         torch.zeros(shape, dtype=workspace.row.dtype),
     )
     real[:, :, 0] = 1
-    begin = 0
-    for number, each in enumerate(some):
+    for number, (each, begin) in enumerate(zip(some, begins.tolist(), strict=True)):
         chosen[:, number] = begin
         for t, batch in enumerate(each.batches):
             chosen[t, number, : len(batch)] = begin + batch
             real[t, number, : len(batch)] = 1
-        begin += len(each.asked.data)
     return to_device(chosen, workspace.device), to_device(real, workspace.device)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from learners.algorithm import Algorithm
 from learners.client.client import Client, Samples
+from learners.client.gradients import gradients_at
 from learners.client.kept import as_kept, is_better, keep_now, kept_round
 from learners.client.many_models import examined
-from learners.client.training import Objective, fit, gradient_at, score_predictions
+from learners.client.training import Objective, fit, fit_each, score_predictions
 from learners.client.utility import ModelGame
 from learners.devices import to_host
 from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
@@ -157,8 +157,8 @@ def gradient(client: Client, message: Message) -> Message:
     """
     data = client.data.validation if message.get("on") == "validation" else client.data.train
     training = message.get("mode") == "training"
-    rows = [gradient_at(client, row, data=data, training=training) for row in message["models"]]
-    return {"gradients": torch.stack(rows)}
+    found = gradients_at(client, message["models"], data=data, training=training)
+    return {"gradients": found}
 
 
 def _players(asked: Asked) -> tuple[int]:
@@ -230,20 +230,24 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
     data = _split(client, message.get("on", "validation"))
     metric = client.workspace.goal.metric(message.get("metric", "auto"))
 
-    def worth(model: Tensor) -> float | None:
-        if metric.name == "accuracy":
-            return examined(client, model[None], data)[0].accuracy
-        (value,) = examined(client, model[None], data, [metric])[0].values
+    by_accuracy = metric.name == "accuracy"
+
+    def worth(score: Score) -> float | None:
+        if by_accuracy:
+            return score.accuracy
+        (value,) = score.values
         return None if value is None else metric.gain(value)
 
-    alone = worth(own)
-    gains = []
-    for peer in message["models"]:
-        joint = fit(
-            client, (own + peer) / 2, purpose="fine-tune", epochs=message.get("epochs", 1)
-        ).model
-        together = worth(joint)
-        gains.append(0.0 if together is None or alone is None else together - alone)
+    fitted = fit_each(
+        client,
+        (own + message["models"]) / 2,
+        purpose="fine-tune",
+        epochs=message.get("epochs", 1),
+    )
+    models = torch.stack([own, *(each.model for each in fitted)])
+    scores = examined(client, models, data, [] if by_accuracy else [metric])
+    alone, *pairs = map(worth, scores)
+    gains = [0.0 if pair is None or alone is None else pair - alone for pair in pairs]
     return {"gains": np.array(gains)}
 
 

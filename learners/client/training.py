@@ -44,17 +44,17 @@ class Fit:
 
     client: Client
     start: Tensor
+    anchor: Tensor
     data: Samples
     purpose: str
-    epochs: int | None
-    steps: int | None
     lr: float
-    loss: Loss | None
-    objective: Objective | None
-    proximal: float
-    anchor: Tensor
-    only: frozenset[str] | None
-    leaves: bool
+    epochs: int | None = None
+    steps: int | None = None
+    loss: Loss | None = None
+    objective: Objective | None = None
+    proximal: float = 0.0
+    only: frozenset[str] | None = None
+    leaves: bool = True
 
     @property
     def privacy(self) -> Privacy | None:
@@ -119,22 +119,29 @@ def fit(
     asked = Fit(
         client,
         start,
+        start if anchor is None else anchor,
         client.data.train if data is None else data,
         purpose,
+        client.lr if lr is None else lr,
         epochs,
         steps,
-        client.lr if lr is None else lr,
         loss,
         objective,
         proximal,
-        start if anchor is None else anchor,
         None if only is None else frozenset(only),
         leaves,
     )
-    if client.together is None:
-        return asked.alone()
-    fitted: Fitted = client.together(asked)
+    fitted: Fitted
+    (fitted,) = client.find_out([asked])
     return fitted
+
+
+def fit_each(
+    client: Client, starts: Tensor, *, purpose: str = "train", epochs: int | None = None
+) -> list[Fitted]:
+    """Return a model trained from each start [m, P], all on the same batches; see `fit`."""
+    asked = [Fit(client, row, row, client.data.train, purpose, client.lr, epochs) for row in starts]
+    return client.find_out(asked)
 
 
 def fit_alone(asked: Fit) -> Fitted:

@@ -289,9 +289,10 @@ class _SmallStack:
         among = sorted(sizes, key=lambda c: (abs(sizes[c] - sizes[actor]), c))[:MOST_STACKED]
         self._engine.restore({c: memory for c in among})
         replies = self._engine.ask(task, {c: messages[c] for c in among}, round)
-        each = self._stacking.bytes_of_a_client
-        at_once = min(len(messages), max(2, self._stacking.most_bytes // each) if each else 0)
-        self.missing_bytes = max(self.missing_bytes, (at_once - len(among)) * each)
+        each, models = self._stacking.bytes_of_a_client, self._stacking.models_of_a_client
+        fitting = max(2, self._stacking.most_bytes // each) if each else 0
+        missing = min(models * len(messages), fitting) - min(models * len(among), fitting)
+        self.missing_bytes = max(self.missing_bytes, missing * each)
         done = sum(max(1, len(self._site.data[c].train)) for c in among)
         if actor in replies.refused:
             return Answer(None, reason=replies.refused[actor]), done

@@ -28,6 +28,21 @@ def test_no_method_crosses_unseen_on_cuda(algorithm):
     assert seen.reads > 0
 
 
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [
+        ("cffl", {"options": {"synergy": "cos"}}),
+        ("cffl", {"options": {"synergy": "cos", "cos_mode": "training"}}),
+        ("ifca", {"options": {"averaging": "gradient"}}),
+        ("fedc2i", {"options": {"variant": "class-global"}}),
+    ],
+    ids=str,
+)
+def test_gradients_and_influences_stay_on_the_device(algorithm, more, device):
+    assert not rehearse(algorithm, device=device, **more).not_stacked
+
+
 @pytest.mark.parametrize("algorithm", ["fedacs", "fedem", "fedfomo"])
 def test_methods_that_compute_in_double_precision_do_so_on_the_host(algorithm):
     rehearse(algorithm, device="mps")

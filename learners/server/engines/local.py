@@ -196,7 +196,9 @@ class _Stacked(_Local):
                 answers |= zip(some, meeting(jobs, at_once), strict=True)
         alone = dict(self._stacking.alone)
         if not helped and not task.watches:
-            alone[f"{task.name}: only fit and tests of models are stacked"] = len(everyone)
+            alone[f"{task.name}: only fit, tests and gradients of models are stacked"] = len(
+                everyone
+            )
         return replace(self._collected(answers), not_stacked=alone)
 
     def close(self) -> None:

@@ -14,13 +14,16 @@ from learners.algorithm import build_algorithm
 from learners.algorithms.fedc2i import (
     Classifiers,
     class_losses,
-    feature_losses,
+    classifier_part,
     leave_one_out,
+    losses_of,
     mix,
     output_losses,
-    representation,
     weights_of_losses,
+    with_one,
+    without_each,
 )
+from learners.client.many_models import Outputs, entering
 from learners.client.training import batches
 from learners.measures.losses import CROSS_ENTROPY
 from learners.models import build_model
@@ -66,8 +69,20 @@ def setting(n=4, **options):
     client = tiny.client("fedc2i", module=tiny.two_layers(), options=options)
     models = tiny.rows(n, client.site.initial)
     client.memory["model"] = models[0]
+    return client, models, *client.data.train.take(chosen_of(client))
+
+
+def chosen_of(client):
     (chosen,) = batches(client, len(client.data.train), "influence", steps=1)
-    return client, models, *client.data.train.take(chosen)
+    return chosen
+
+
+def representation(workspace, model, images):
+    workspace.load(model)
+    part = classifier_part(workspace.layout)
+    with torch.no_grad():
+        vectors = entering(workspace.module, part, lambda: workspace.module(images))
+    return with_one(vectors, workspace.layout)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 5.0])
@@ -75,7 +90,9 @@ def test_equations_4_to_10_literally(gamma):
     client, models, images, labels = setting(gamma=gamma)
     alone, L, lam, Lam, mixed = literal(models, 0, images, labels, gamma)
     workspace = client.workspace
-    np.testing.assert_allclose(feature_losses(workspace, models, images, labels), alone, rtol=1e-5)
+    batch = client.data.train.some(chosen_of(client))
+    outputs = Outputs(client, without_each(workspace.layout, models), batch).alone()
+    np.testing.assert_allclose(losses_of(outputs, labels), alone, rtol=1e-5)
     vectors = representation(workspace, models[0], images)
     found = class_losses(vectors, labels, Classifiers.of(workspace, models).vectors)
     np.testing.assert_allclose(found, L, rtol=1e-5)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import learners.client.examination as examination  # noqa: E402
 from learners.client.client import Client, Samples, Site  # noqa: E402
-from learners.client.many_models import Exam  # noqa: E402
+from learners.client.many_models import Exam, Outputs  # noqa: E402
 from learners.client.stacked import Stacking  # noqa: E402
 from learners.data.contents import (  # noqa: E402
     IGNORED,
@@ -72,6 +72,18 @@ def test_scores_are_those_of_clients_alone(n_models, samples_at_once, doubles, m
     for found, exam in zip(stacking.carry_out(asked), asked, strict=True):
         assert_same(found, exam.alone())
     assert not stacking.alone
+
+
+@pytest.mark.parametrize("samples_at_once", [1 << 15, 16])
+@pytest.mark.parametrize("part", [None, "4"])
+@pytest.mark.parametrize("n_models", [1, 4])
+def test_outputs_are_those_of_clients_alone(n_models, part, samples_at_once, doubles, monkeypatch):
+    monkeypatch.setattr(examination, "SAMPLES_AT_ONCE", samples_at_once)
+    asked = [Outputs(each.client, each.models, each.data, part) for each in exams(n_models)]
+    expected = [each.alone() for each in asked]
+    for most in (1 << 30, 1):
+        for found, wanted in zip(Stacking(most_bytes=most).carry_out(asked), expected, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -152,10 +164,18 @@ class Counter(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("n_models", [1, 7])
-def test_operations_do_not_grow_with_the_number_of_clients(n_models):
+@pytest.mark.parametrize("question", [Exam, Outputs])
+def test_operations_do_not_grow_with_the_number_of_clients(n_models, question, monkeypatch):
+    # What is handed to each client is a view of what was found for all, which is no work.
+    monkeypatch.setattr(
+        examination._Sitting, "outputs", lambda self: [self._pass(0, 10, len(self._some))] * 40
+    )
     counts = []
     for n_clients in (2, 40):
-        asked = exams(n_models, sizes=(10,) * n_clients)
+        asked = [
+            question(each.client, each.models, each.data)
+            for each in exams(n_models, sizes=(10,) * n_clients)
+        ]
         with Counter() as counted:
             Stacking().carry_out(asked)
         counts.append(counted.n)

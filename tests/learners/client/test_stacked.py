@@ -82,7 +82,8 @@ def told(rounds):
 
 @pytest.fixture
 def tests_at_once(monkeypatch):
-    monkeypatch.setattr("learners.server.engines.local.pays", lambda device: True)
+    for where in ("server.engines.local", "algorithms.fedc2i"):
+        monkeypatch.setattr(f"learners.{where}.pays", lambda device: True)
 
 
 @pytest.mark.parametrize("algorithm", OURS)
@@ -96,6 +97,42 @@ def test_every_method_ends_with_the_models_and_scores_of_sequential_training(
     assert_close([each.state for each in alone], [each.state for each in stacked])
     assert_close(told(alone), told(stacked))
     assert not any("not_stacked" in each.metrics for each in alone)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("cffl", {"synergy": "cos"}),
+        ("cffl", {"synergy": "cos", "cos_on": "validation", "cos_mode": "training"}),
+        ("ifca", {"averaging": "gradient"}),
+        ("fedc2i", {"variant": "client"}),
+        ("fedc2i", {"variant": "class-global"}),
+    ],
+    ids=str,
+)
+def test_gradients_and_influences_are_those_of_sequential_rounds(
+    algorithm, options, doubles, tests_at_once
+):
+    alone, memories = played("sequential", algorithm=algorithm, options=options)
+    stacked, stacked_memories = played("stacked", algorithm=algorithm, options=options)
+    assert_close(memories, stacked_memories)
+    assert_close([each.state for each in alone], [each.state for each in stacked])
+    assert_close(told(alone), told(stacked))
+    assert not any("not_stacked" in each.metrics for each in stacked)
+
+
+def test_pairs_of_all_clients_are_fine_tuned_as_one_stack(monkeypatch):
+    stacks = []
+    usual = stacked_module._Stack.__init__
+
+    def noted(self, some, width):
+        usual(self, some, width)
+        stacks.append((len(some), len(self._pool)))
+
+    monkeypatch.setattr(stacked_module._Stack, "__init__", noted)
+    played("stacked", algorithm="cffl", rounds=1)
+    n = len(SIZES)
+    assert stacks[-1] == (n * (n - 1), sum(SIZES))  # the data of a client are there once
 
 
 @pytest.mark.parametrize("how", [{"momentum": 0.5}, {"optimizer": "adam", "lr": 0.01}])
@@ -116,7 +153,7 @@ def test_rounds_tell_what_was_not_stacked_and_why(algorithm):
         (reason,) = reasons
         expected = {
             "fedem": "a loss of its own",
-            "apfl": "apfl: only fit and tests of models are stacked",
+            "apfl": "apfl: only fit, tests and gradients of models are stacked",
         }
         assert expected[algorithm] in reason
     else:
@@ -297,6 +334,28 @@ def test_memory_is_what_was_predicted_within_a_fifth(name, more, settings, monke
     assert predicted == pytest.approx(measured.peak, rel=0.2)
 
 
+def test_models_of_one_client_share_its_data_in_the_prediction(monkeypatch):
+    monkeypatch.setattr(toy, "SHAPE", (1, 28, 28))
+    module = build_model("linear", shape=toy.SHAPE, n_classes=toy.N_CLASSES, seed=0)
+    one, other = fits(2, module=module, sizes=(60,))
+    asked = [*[one] * 6, *[other] * 6]
+    stacking = Stacking(most_bytes=1 << 40)
+    stacking.train(asked)
+    with LiveMemory() as measured:
+        stacking.train(asked)
+    assert stacking.models_of_a_client == 6
+    assert 12 * stacking.bytes_of_a_client == pytest.approx(measured.peak, rel=0.2)
+    chunks = []
+    fitted = stacked_module._fitted
+    monkeypatch.setattr(
+        stacked_module,
+        "_fitted",
+        lambda some, width: chunks.append(len(some)) or fitted(some, width),
+    )
+    Stacking(most_bytes=int(0.6 * measured.peak)).train(asked)
+    assert chunks == [6, 6]
+
+
 def test_memory_that_is_given_back_does_not_count():
     kept = torch.ones(1000)
     with LiveMemory() as seen:
@@ -393,5 +452,5 @@ def test_an_interrupted_meeting_leaves_no_thread():
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        meeting([lambda train, one=one: train(one) for one in fits(3)], interrupted)
+        meeting([lambda ask, one=one: ask([one]) for one in fits(3)], interrupted)
     assert threading.active_count() == before
