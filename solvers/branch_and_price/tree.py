@@ -279,6 +279,8 @@ class TreeSearch:
             labels = self.incumbent.labels
             if labels is None or self._closes(node.total):
                 return
+            # From 0 on, so that there are numbers for the new teams that no other has.
+            labels = np.unique(labels, return_inverse=True)[1]
             members = self.master.members[node.relaxed.columns]
             nodes = neighbourhood(labels, members, node.relaxed.levels, self._reach, self._rng)
             n_others = len(np.unique(np.delete(labels, nodes)))

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InfeasibleError, NoSolutionError, SynergyGraph
 from solvers import solve
+from solvers.branch_and_price import tree
+from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.method import BranchAndPrice
+from solvers.branch_and_price.problem import Case, Problem
 from solvers.preparation.scaling import integer_weights
 from solvers.sizes import Sizes
 from solvers.solver import Limits
@@ -171,6 +174,25 @@ def test_ctrl_c_ends_the_search_with_what_is_known():
     assert plain(150, 1, 6).met_by(answer.labels)
 
 
+def test_parts_that_are_solved_anew_leave_the_other_teams_alone(monkeypatch):
+    monkeypatch.setattr(tree, "NEAR", 24)
+    monkeypatch.setattr(tree, "FIRST_NEARBY", 60)
+    monkeypatch.setattr(tree, "NEARBY", 0.0)
+    n = 84
+    weights = (100 * random_graph(n, 3)).round().astype(np.int64)
+    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best = Incumbent(problem, seed=0, expired=lambda: False)
+    best.begin(None)
+    search = tree.TreeSearch(problem, best, allowed=lambda value: value, check=lambda: None)
+    search.add_structure(best.labels)
+    root = search._bounded(0, Case.whole(problem), search.master.start())
+    offered = []
+    best.offer = lambda labels: offered.append(labels) or Incumbent.offer(best, labels)
+    search._search_nearby(root)
+    assert len(offered) >= 2
+    assert all(problem.sizes.met_by(labels) for labels in offered)
+
+
 def test_one_seed_one_answer():
     matrix = random_graph(50, 4)
     first, second = (solve(matrix, min_size=2, max_size=4, seed=3) for _ in range(2))
@@ -203,9 +225,6 @@ def test_no_time_and_no_structure_is_an_error_not_a_wrong_answer():
 
 
 def test_records_prove_the_bound():
-    from solvers.branch_and_price.incumbent import Incumbent
-    from solvers.branch_and_price.problem import Problem
-    from solvers.branch_and_price.tree import TreeSearch
     from solvers.proofs.teams import Fork
 
     for seed in range(6):
@@ -218,9 +237,11 @@ def test_records_prove_the_bound():
         sizes = plain(11, 1, 4, loads=loads, max_load=9, apart=((0, 1),), roles=(tuple(range(9)),))
         problem = Problem.of(whole, sizes)
         incumbent = Incumbent(problem, seed=0, expired=lambda: False)
-        tree = TreeSearch(problem, incumbent, allowed=lambda value: value, check=lambda: None)
-        tree.run()
-        record = tree.record()
+        search = tree.TreeSearch(
+            problem, incumbent, allowed=lambda value: value, check=lambda: None
+        )
+        search.run()
+        record = search.record()
         assert record.bound == incumbent.value
         columns = np.array(
             [[mask >> node & 1 for node in range(11)] for mask in range(1, 1 << 11)], bool
