@@ -30,7 +30,7 @@ from coalitions.extras import needed
 from learners.client.client import Site
 from learners.flower.carrier import Delivery, GridCarrier, Parcel
 from learners.flower.client import answering, number_of
-from learners.flower.engine import GridEngine, Identity, Patience
+from learners.flower.engine import GridEngine, Identity, NoNodesError, Patience
 from learners.server.engines.engine import ENGINES, Engine
 from learners.server.engines.local import n_workers
 from learners.settings.config import RunConfig
@@ -50,8 +50,8 @@ QUIET = {
 _PROGRAM = f"import {__name__} as simulation; simulation.serve()"
 """What the child runs; the module has its own name there, by which Ray's actors import it."""
 
-_START = 300.0
-"""Seconds that Flower has to begin."""
+_START = 1200.0
+"""Seconds that Flower has to begin: on a crowded machine Ray takes minutes."""
 
 _SIMULATED = Patience(start=_START, answer=7 * 24 * 3600.0, return_=10.0, look=0.02)
 """A simulated node never goes away, so it has all the time it needs."""
@@ -73,6 +73,10 @@ def simulation(site: Site, folder: Path | None) -> Engine:
     carrier = Simulation(site, folder)
     try:
         return GridEngine(carrier, site, Identity.of(folder), _SIMULATED)
+    except NoNodesError:
+        failure = carrier.failure(f"had no client ready within {_SIMULATED.start:g} s")
+        carrier.close()
+        raise failure from None
     except BaseException:
         carrier.close()
         raise
@@ -120,10 +124,11 @@ class Simulation:
             if self._pipe.poll(_START):
                 return self._pipe.recv()
         except (EOFError, OSError):
-            raise self._failure("ended before the run did") from None
-        raise self._failure(f"did nothing for {_START:g} s")
+            raise self.failure("ended before the run did") from None
+        raise self.failure(f"did nothing for {_START:g} s")
 
-    def _failure(self, what: str) -> CoalitionError:
+    def failure(self, what: str) -> CoalitionError:
+        """Return an error that says what went wrong, and what the simulation said last."""
         said = self._log.read_text(errors="replace").strip().splitlines()
         last = ascii(said[-1].strip())[1:-1] if said else "it said nothing"
         return CoalitionError(f"Flower's simulation {what}: {last[:300]}")

@@ -14,9 +14,9 @@ import pytest
 from torch import nn
 
 import coalitions.extras
-from coalitions.errors import InvalidInputError, MissingDependencyError
+from coalitions.errors import CoalitionError, InvalidInputError, MissingDependencyError
 from learners.algorithm import ALGORITHMS
-from learners.flower.engine import GridEngine, Identity
+from learners.flower.engine import GridEngine, Identity, Patience
 from learners.flower.simulation import _SIMULATED, Simulation
 from learners.runs.run import begin_or_resume, prepare, run
 from learners.settings.config import RunConfig
@@ -49,6 +49,19 @@ def test_what_settings_cannot_hold_is_refused():
         InvalidInputError, match="the engine flower makes clients from the settings"
     ):
         run(SMALL | {"engine": "flower"}, model=lambda: nn.Linear(2, 2))
+
+
+def test_a_simulation_without_clients_ends_with_what_it_said_last(monkeypatch):
+    program = (
+        "import sys; from multiprocessing.connection import Connection\n"
+        "pipe = Connection(int(sys.argv[1])); print('there is no room', flush=True)\n"
+        "while pipe.recv(): pipe.send(set())"
+    )
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    monkeypatch.setattr("learners.flower.simulation._SIMULATED", Patience(start=1.0, look=0.05))
+    words = "had no client ready within 1 s: there is no room"
+    with pytest.raises(CoalitionError, match=words):
+        run(SMALL | {"engine": "flower"})
 
 
 @pytest.mark.slow
