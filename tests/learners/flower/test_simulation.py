@@ -64,6 +64,32 @@ def test_a_simulation_without_clients_ends_with_what_it_said_last(monkeypatch):
         run(SMALL | {"engine": "flower"})
 
 
+@pytest.mark.parametrize(("words", "starts"), [("timed out during startup", 3), ("broken", 1)])
+def test_a_simulation_is_started_again_only_if_the_machine_was_too_busy(
+    words, starts, tmp_path, monkeypatch
+):
+    program = f"open({str(tmp_path / 'starts')!r}, 'a').write('x'); print({words!r}, flush=True)"
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    with pytest.raises(CoalitionError, match=f"ended before the run did: {words}"):
+        run(SMALL | {"engine": "flower"})
+    assert (tmp_path / "starts").read_text() == "x" * starts
+
+
+@pytest.mark.slow
+def test_when_ray_fails_the_simulation_ends_at_once_with_the_first_cause(monkeypatch):
+    program = (
+        "import threading, time, flwr.simulation, learners.flower.simulation as simulation\n"
+        "def fails(**settings):\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    raise RuntimeError('Ending simulation.') from OSError('no space\\nleft')\n"
+        "flwr.simulation.run_simulation = fails\n"
+        "simulation.serve()"
+    )
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    with pytest.raises(CoalitionError, match="ended before the run did: OSError: no space left"):
+        run(SMALL | {"engine": "flower"})
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_every_method_has_the_numbers_the_models_and_the_ledger_of_local(capsys):
