@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +43,8 @@ SiteOf = Callable[[str, "Context"], Site]
 FolderOf = Callable[["Context"], Path]
 """Maps a node to where it keeps what it remembers."""
 
-_SITES = 4
-"""Runs whose network and data a process keeps at hand."""
+_SITES = 64
+"""Runs of nodes whose network and data a process keeps at hand; a simulation has many nodes."""
 
 
 def client_app(
@@ -66,53 +68,66 @@ def client_app(
     model
         Returns the network.
     folder
-        Where the node keeps what it remembers; `memory` in its node-config, if not given, else
-        ``~/.coalitions/nodes/NUMBER``.
+        Where nodes keep what they remember, node I in the folder I there. Without it, a node's
+        folder is `memory` of its node-config, else I in ``$COALITIONS_NODES``, else I in
+        ``~/.coalitions/nodes``.
     app
         An app to add to; it keeps all that it does so far.
     """
     needed("flwr")
 
-    @lru_cache(_SITES)
-    def site(settings: str, number: int, asked: _Node) -> Site:
-        config = replace(RunConfig.of(tomllib.loads(settings)), plugins=())
-        brought = Own(model=model)
-        brought.marked(config)  # refuses another network than the server's
-        module = brought.network(config.seed)
-        layout = Layout.of(module)
-        own = as_federated(called_for(data, asked.context), config, n_outputs(layout))
-        if config.augment is not None:
-            own.only_pictures("augment")
-        algorithm = algorithm_of(config)
-        goal = goal_of(own.targets, config.loss, config.metric)
-        workspace = Workspace(module, layout, torch.device("cpu"), goal)
-        sizes = [len(own.clients[0].train)] * config.clients
-        privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
-        here = Site(config, algorithm, workspace, own, privacy)
-        return here.with_data(here.data * config.clients)  # it is asked for one of them only
+    name = uuid.uuid4().hex
 
     def site_of(settings: str, context: Context) -> Site:
-        return site(settings, number_of(context), _Node(context))
+        return _site(_Asked(name, settings, _configured(context), data, model, context))
 
     def folder_of(context: Context) -> Path:
-        chosen = folder or context.node_config.get("memory")
-        home = Path.home() / ".coalitions" / "nodes" / str(number_of(context))
-        return home if chosen is None else Path(str(chosen)).expanduser()
+        own = context.node_config.get("memory")
+        if folder is None and own is not None:
+            return Path(str(own)).expanduser()
+        # One app may serve many nodes, as in a simulation: each has a folder of its own there.
+        home = folder or os.environ.get("COALITIONS_NODES") or Path.home() / ".coalitions" / "nodes"
+        return Path(home).expanduser() / str(number_of(context))
 
     return answering(site_of, folder_of, app)
 
 
-class _Node:
-    """A context that takes no part in what a cache goes by."""
+@dataclass(frozen=True)
+class _Asked:
+    """What a node's site is known again by, and, not compared, what it is made from.
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    An app is known by a name, since Flower's simulation pickles it anew for each message.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Node)
+    app: str
+    settings: str
+    configured: tuple[Any, ...]
+    data: Callable[..., Any] = field(compare=False)
+    model: Callable[[], nn.Module] = field(compare=False)
+    context: Context = field(compare=False)
 
-    def __hash__(self) -> int:
-        return 0
+
+def _configured(context: Context) -> tuple[Any, ...]:
+    return tuple(sorted(context.node_config.items())), tuple(sorted(context.run_config.items()))
+
+
+@lru_cache(_SITES)
+def _site(asked: _Asked) -> Site:
+    config = replace(RunConfig.of(tomllib.loads(asked.settings)), plugins=())
+    brought = Own(model=asked.model)
+    brought.marked(config)  # refuses another network than the server's
+    module = brought.network(config.seed)
+    layout = Layout.of(module)
+    own = as_federated(called_for(asked.data, asked.context), config, n_outputs(layout))
+    if config.augment is not None:
+        own.only_pictures("augment")
+    algorithm = algorithm_of(config)
+    goal = goal_of(own.targets, config.loss, config.metric)
+    workspace = Workspace(module, layout, torch.device("cpu"), goal)
+    sizes = [len(own.clients[0].train)] * config.clients
+    privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
+    here = Site(config, algorithm, workspace, own, privacy)
+    return here.with_data(here.data * config.clients)  # it is asked for one of them only
 
 
 def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:

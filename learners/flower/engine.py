@@ -48,6 +48,10 @@ _CHECKPOINTS = 3
 """Checkpoints whose versions nodes keep: those of a run's folder, and one that is being written."""
 
 
+class NoNodesError(CoalitionError):
+    """Nobody to begin with."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long a server waits, in seconds.
@@ -220,7 +224,7 @@ class GridEngine:
             if len(self._homes) < self._n_clients:
                 time.sleep(self._patience.look)
         if not self._homes:
-            raise CoalitionError(
+            raise NoNodesError(
                 f"no node of the federation was there within {self._patience.start:g} s; start a"
                 " SuperNode for each client, with its number as partition-id in --node-config"
                 + (f"; the last that was not taken: {self._complaint}" if self._complaint else "")

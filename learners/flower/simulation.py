@@ -30,7 +30,7 @@ from coalitions.extras import needed
 from learners.client.client import Site
 from learners.flower.carrier import Delivery, GridCarrier, Parcel
 from learners.flower.client import answering, number_of
-from learners.flower.engine import GridEngine, Identity, Patience
+from learners.flower.engine import GridEngine, Identity, NoNodesError, Patience
 from learners.server.engines.engine import ENGINES, Engine
 from learners.server.engines.local import n_workers
 from learners.settings.config import RunConfig
@@ -50,8 +50,14 @@ QUIET = {
 _PROGRAM = f"import {__name__} as simulation; simulation.serve()"
 """What the child runs; the module has its own name there, by which Ray's actors import it."""
 
-_START = 300.0
-"""Seconds that Flower has to begin."""
+_START = 1200.0
+"""Seconds that Flower has to begin: on a crowded machine Ray takes minutes."""
+
+_CROWDED = "timed out during startup"
+"""What Ray says when a machine is so busy that its own start took over 30 s, which it fixes."""
+
+_STARTS = 3
+"""How often a simulation is started for that reason."""
 
 _SIMULATED = Patience(start=_START, answer=7 * 24 * 3600.0, return_=10.0, look=0.02)
 """A simulated node never goes away, so it has all the time it needs."""
@@ -70,12 +76,20 @@ def simulation(site: Site, folder: Path | None) -> Engine:
     """
     needed("flwr")
     needed("ray")
-    carrier = Simulation(site, folder)
-    try:
-        return GridEngine(carrier, site, Identity.of(folder), _SIMULATED)
-    except BaseException:
-        carrier.close()
-        raise
+    identity = Identity.of(folder)
+    for last in (*[False] * (_STARTS - 1), True):
+        carrier = Simulation(site, folder)
+        try:
+            return GridEngine(carrier, site, identity, _SIMULATED)
+        except NoNodesError:
+            failure = carrier.failure(f"had no client ready within {_SIMULATED.start:g} s")
+            carrier.close()
+            raise failure from None
+        except BaseException as error:
+            carrier.close()
+            if last or _CROWDED not in str(error):
+                raise
+    raise AssertionError("the last start returns or raises")
 
 
 class Simulation:
@@ -120,10 +134,11 @@ class Simulation:
             if self._pipe.poll(_START):
                 return self._pipe.recv()
         except (EOFError, OSError):
-            raise self._failure("ended before the run did") from None
-        raise self._failure(f"did nothing for {_START:g} s")
+            raise self.failure("ended before the run did") from None
+        raise self.failure(f"did nothing for {_START:g} s")
 
-    def _failure(self, what: str) -> CoalitionError:
+    def failure(self, what: str) -> CoalitionError:
+        """Return an error that says what went wrong, and what the simulation said last."""
         said = self._log.read_text(errors="replace").strip().splitlines()
         last = ascii(said[-1].strip())[1:-1] if said else "it said nothing"
         return CoalitionError(f"Flower's simulation {what}: {last[:300]}")
@@ -156,21 +171,33 @@ def serve() -> None:
                 method, arguments = pipe.recv()
                 pipe.send(getattr(carrier, method)(*arguments))
 
-    run_simulation(
-        server_app=server,
-        client_app=answering(_site_of, lambda context: nodes / f"{number_of(context):04d}"),
-        num_supernodes=int(n_clients),
-        backend_config={
-            "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-            "init_args": {
-                "num_cpus": int(workers),
-                "log_to_driver": False,
-                "include_dashboard": False,
-                "configure_logging": False,
-                "_temp_dir": scratch,
+    try:
+        run_simulation(
+            server_app=server,
+            client_app=answering(_site_of, lambda context: nodes / f"{number_of(context):04d}"),
+            num_supernodes=int(n_clients),
+            backend_config={
+                "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+                "init_args": {
+                    "num_cpus": int(workers),
+                    "log_to_driver": False,
+                    "include_dashboard": False,
+                    "configure_logging": False,
+                    "_temp_dir": scratch,
+                },
             },
-        },
-    )
+        )
+    except Exception as error:
+        # Flower's thread for the server would go on without nodes, so the process ends here.
+        print(_first_cause(error), flush=True)  # noqa: T201 (the log, whose last line is told)
+        os._exit(1)
+
+
+def _first_cause(error: BaseException) -> str:
+    """Return in one line what an error began with."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @lru_cache(2)

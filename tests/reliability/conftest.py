@@ -6,11 +6,24 @@ also reaches us from other processes.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
 
 PREFIX = "counts: "
+
+
+@pytest.fixture
+def tell(capsys):
+    """Say at once what a long test has reached, with its seconds."""
+    began = time.monotonic()
+
+    def say(what):
+        with capsys.disabled():
+            print(f"{time.monotonic() - began:6.0f} s  {what}", flush=True)  # noqa: T201
+
+    return say
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,77 +6,27 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
 from contextlib import suppress
-from importlib.metadata import entry_points
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from learners.flower.project import write_project
+from tests.learners.flower.machines import (
+    CLIENTS,
+    Namespaces,
+    children,
+    commands,
+    free_ports,
+    own_data,
+    until,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-CLIENTS = 3
-PATIENCE = 900.0
-
-
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def until(condition, what, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.5)
-    pytest.fail(f"{what} did not happen within {seconds:g} s")
-
-
-class Namespaces:
-    """A bridge and a network namespace with an address of its own for every machine."""
-
-    def __init__(self):
-        self.tag = f"cf{os.getpid() % 10000}"
-        self.made = []
-
-    def ip(self, *arguments):
-        subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True)
-
-    def make(self, machines):
-        bridge = f"{self.tag}b"
-        self.ip("link", "add", bridge, "type", "bridge")
-        self.made.append(("link", "del", bridge))
-        self.ip("link", "set", bridge, "up")
-        for number, machine in enumerate(machines):
-            name, ours, theirs = f"{self.tag}-{machine}", f"{self.tag}o{number}", "eth0"
-            self.ip("netns", "add", name)
-            self.made.append(("netns", "del", name))
-            self.ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
-            self.ip("link", "set", ours, "master", bridge, "up")
-            self.ip("-n", name, "addr", "add", f"10.213.7.{number + 1}/24", "dev", theirs)
-            self.ip("-n", name, "link", "set", theirs, "up")
-            self.ip("-n", name, "link", "set", "lo", "up")
-
-    def remove(self):
-        for command in reversed(self.made):
-            subprocess.run(["ip", *command], check=False, capture_output=True)
-
-    def inside(self, machine):
-        return ["ip", "netns", "exec", f"{self.tag}-{machine}"]
+METHODS = ["pfedsv", "cffl"]
 
 
 class Deployment:
@@ -177,46 +127,6 @@ class Deployment:
         return json.loads(path.read_text()) if path.is_file() else None
 
 
-def children(process):
-    """Return a process's children, and theirs."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found = []
-    waiting = [process]
-    while waiting:
-        for child in parents.get(waiting.pop(), []):
-            found.append(child)
-            waiting.append(child)
-    return found
-
-
-def commands(folder):
-    """Return a folder with Flower's commands, run by this very Python."""
-    place = folder / "bin"
-    place.mkdir(exist_ok=True)
-    for point in entry_points(group="console_scripts"):
-        if point.value.startswith("flwr."):
-            module, function = point.value.split(":")
-            program = f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n"
-            (place / point.name).write_text(f"#!{sys.executable}\n{program}")
-            (place / point.name).chmod(0o755)
-    return place
-
-
-def own_data(folder, number):
-    x, y = load_digits(return_X_y=True)
-    mine = np.flatnonzero(np.isin(y % CLIENTS, [number, (number + 1) % CLIENTS]))
-    mine = np.random.default_rng(number).permutation(mine)[:120]
-    folder.mkdir()
-    for part, some in (("train", mine[:90]), ("test", mine[90:])):
-        np.savez(folder / f"{part}.npz", x=x[some] / 8 - 1, y=y[some])
-
-
 @pytest.fixture(scope="module")
 def network():
     """Namespaces where the test may make them; else all machines have the address 127.0.0.1."""
@@ -250,17 +160,6 @@ def stranger(deployment):
     return folder, CLIENTS
 
 
-@pytest.fixture
-def tell(capsys):
-    began = time.monotonic()
-
-    def say(what):
-        with capsys.disabled():
-            print(f"{time.monotonic() - began:6.0f} s  {what}", flush=True)  # noqa: T201
-
-    return say
-
-
 def began(deployed, tell):
     """Have all nodes there, and the run in its second round."""
     tell(f"addresses: {'network namespaces, 10.213.7.x' if deployed.network else '127.0.0.1'}")
@@ -276,7 +175,7 @@ def began(deployed, tell):
     tell(f"round 1: accuracies {deployed.metrics()[0]['per_client_test_accuracy']}")
 
 
-@pytest.mark.parametrize("deployed", ["pfedsv"], indirect=True)
+@pytest.mark.parametrize("deployed", METHODS, indirect=True)
 def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     began(deployed, tell)
     deployed.kill("node-2")
@@ -287,7 +186,17 @@ def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     until(lambda: deployed.processes["unregistered"].poll() is not None, "a refusal")
     assert "Failed to activate SuperNode" in log.read_text()
     assert "SuperNode ID" not in log.read_text()
-    tell("a node that is not registered is refused")
+    tell("a node whose key is not registered is refused")
+
+    log = deployed.start(
+        "keyless", f"node-{CLIENTS}", folder, "flower-supernode",
+        "--superlink", f"{deployed.host}:{deployed.port}", "--root-certificates", "keys/ca.pem",
+        "--port", deployed.node_ports[CLIENTS], "--node-config", "partition-id=2",
+    )  # fmt: skip
+    until(lambda: deployed.processes["keyless"].poll() is not None, "a refusal")
+    assert "SuperNode authentication is enabled" in log.read_text()
+    assert "SuperNode ID" not in log.read_text()
+    tell("a node without any key is refused")
 
     other = deployed.home.parent / "misled"
     shutil.copytree(deployed.home.parent / "node-2", other)
@@ -312,9 +221,12 @@ def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     tell(f"the run ended with the others; left out: {deployed.result()['left_out']}")
 
 
-@pytest.mark.parametrize("deployed", ["cffl"], indirect=True)
+@pytest.mark.parametrize("deployed", METHODS, indirect=True)
 def test_the_superlink_is_killed_and_the_run_goes_on(deployed, tell):
     began(deployed, tell)
+    # A round's line is written before its checkpoint; without that, the round is made anew.
+    kept = deployed.home / "run" / "checkpoints"
+    until(lambda: any(kept.glob("round-*.json")), "the checkpoint of round 1")
     deployed.kill("superlink")
     deployed.kill("run")
     before = deployed.metrics()

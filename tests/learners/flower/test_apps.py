@@ -97,6 +97,56 @@ def test_numbers_are_learnt_at_nodes_as_classes_are(tmp_path):
     assert results[0].mean_test_accuracy is None
 
 
+LOADED = []
+
+
+def load_part(partition_id):
+    """Return a node's rows, and note that they were asked for."""
+    LOADED.append(partition_id)
+    rng = np.random.default_rng(partition_id)
+    x = rng.normal(size=(20, 4))
+    return (x, x[:, :3].argmax(1)), (x, x[:, :3].argmax(1))
+
+
+def test_an_app_is_pickled_for_each_message_as_flower_s_simulation_does(tmp_path):
+    cloudpickle = pytest.importorskip("ray.cloudpickle")
+
+    def results_of(folder, through):
+        app = through(client_app(load_part, net, folder=folder))
+        got = []
+        settings = {"rounds": 2, "local_epochs": 1, "clients": 3}
+        server = server_app("pfedsv", net, on_result=got.append, patience=QUICK, **settings)
+        server(Nodes(app, 3), Context(7, 1, {}, RecordDict(), {}))
+        return got[0]
+
+    def pickled(app):
+        content = cloudpickle.dumps(app)
+        return lambda message, context: cloudpickle.loads(content)(message, context)
+
+    LOADED.clear()
+    theirs = results_of(tmp_path / "pickled", pickled)
+    assert sorted(LOADED) == [0, 1, 2]  # the data is kept, though the app is another each time
+    ours = results_of(tmp_path / "whole", lambda app: app)
+    assert ours.metrics["per_client_test_accuracy"] == theirs.metrics["per_client_test_accuracy"]
+    for client in range(3):
+        one, other = (each.model(client).state_dict() for each in (ours, theirs))
+        assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_nodes_of_one_app_share_no_memory(tmp_path, monkeypatch):
+    """In a simulation all nodes have one app: each must remember its own model, not the first's."""
+    settings = {"rounds": 2, "local_epochs": 1, "clients": 3}
+    monkeypatch.setenv("COALITIONS_NODES", str(tmp_path / "named"))
+    for folder in (tmp_path / "given", None):
+        grid = Nodes(client_app(load_part, net, folder=folder), 3)
+        server = server_app("local", net, patience=QUICK, **settings)
+        server(grid, Context(7, 1, {}, RecordDict(), {}))
+        place = folder or tmp_path / "named"
+        assert sorted(path.name for path in place.iterdir()) == ["0", "1", "2"]
+        newest = [max(path.rglob("*.safetensors")).read_bytes() for path in place.iterdir()]
+        assert len(set(newest)) == 3
+
+
 @pytest.mark.parametrize(
     ("task", "truth", "words"),
     [

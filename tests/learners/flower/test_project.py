@@ -10,10 +10,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from flwr.app import Context, RecordDict
 
 from cli.app import main
 from coalitions.errors import InvalidInputError, UnknownNameError
 from learners.flower.project import write_project
+from learners.server.engines.local import one_thread
+from tests.learners.flower.machines import CLIENTS, commands, free_ports, own_data, until
+from tests.learners.flower.nodes import Nodes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,6 +40,57 @@ def test_the_app_passes_ruff_and_its_own_smoke_test(tmp_path):
     assert "2 passed" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_flwr_run_simulates_the_app_with_the_numbers_of_nodes_in_this_process(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "app"
+    write_project(folder, clients=CLIENTS, rounds=2)
+    (folder / "data").mkdir()
+    for number in range(CLIENTS):
+        own_data(folder / "data" / str(number), number)
+    port = free_ports(1)[0]
+    environment = os.environ | {
+        "PATH": f"{commands(tmp_path)}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        ["./simulate.sh", "data", str(port)],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(path.name for path in (folder / "simulated" / "nodes").iterdir()) == list("012")
+
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("COALITIONS_NODES", str(tmp_path / "nodes"))
+    from app import client, server
+
+    settings = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
+    told = settings["config"] | {"out": str(tmp_path / "here")}
+    grid = Nodes(client.app, CLIENTS)
+    for number, context in enumerate(grid.contexts.values()):
+        context.node_config["data"] = str(folder / "data" / str(number))
+    with one_thread():
+        server.app(grid, Context(7, 1, {}, RecordDict(), told))
+    for name in [name for name in sys.modules if name.split(".")[0] == "app"]:
+        del sys.modules[name]
+    there, here = folder / "simulated", tmp_path / "here"
+    for model in sorted((here / "models").iterdir()):
+        assert model.read_bytes() == (there / "models" / model.name).read_bytes()
+    assert len(list((here / "models").iterdir())) == CLIENTS
+    results = [json.loads((place / "result.json").read_text()) for place in (there, here)]
+    for key in ("per_client_test_accuracy", "communication"):
+        assert results[0][key] == results[1][key]
+    until(lambda: not _programs_with(str(port)), "the end of all that was started", 60)
+
+
+def _programs_with(text):
+    """Return the command lines that have a text."""
+    ps = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in ps.stdout.splitlines() if text in line]
+
+
 def test_flower_takes_its_pyproject(tmp_path):
     from flwr.common.config import validate_config
 
@@ -50,7 +105,7 @@ def test_flower_takes_its_pyproject(tmp_path):
 def test_its_scripts_are_sound_shell_and_can_be_run(tmp_path):
     names = write_project(tmp_path / "app", clients=2)
     scripts = [tmp_path / "app" / name for name in names if name.endswith(".sh")]
-    assert len(scripts) == 6
+    assert len(scripts) == 7
     for script in scripts:
         assert os.access(script, os.X_OK)
         assert "@" not in script.read_text().replace('"$@"', "")

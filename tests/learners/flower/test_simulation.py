@@ -14,9 +14,9 @@ import pytest
 from torch import nn
 
 import coalitions.extras
-from coalitions.errors import InvalidInputError, MissingDependencyError
+from coalitions.errors import CoalitionError, InvalidInputError, MissingDependencyError
 from learners.algorithm import ALGORITHMS
-from learners.flower.engine import GridEngine, Identity
+from learners.flower.engine import GridEngine, Identity, Patience
 from learners.flower.simulation import _SIMULATED, Simulation
 from learners.runs.run import begin_or_resume, prepare, run
 from learners.settings.config import RunConfig
@@ -49,6 +49,45 @@ def test_what_settings_cannot_hold_is_refused():
         InvalidInputError, match="the engine flower makes clients from the settings"
     ):
         run(SMALL | {"engine": "flower"}, model=lambda: nn.Linear(2, 2))
+
+
+def test_a_simulation_without_clients_ends_with_what_it_said_last(monkeypatch):
+    program = (
+        "import sys; from multiprocessing.connection import Connection\n"
+        "pipe = Connection(int(sys.argv[1])); print('there is no room', flush=True)\n"
+        "while pipe.recv(): pipe.send(set())"
+    )
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    monkeypatch.setattr("learners.flower.simulation._SIMULATED", Patience(start=1.0, look=0.05))
+    words = "had no client ready within 1 s: there is no room"
+    with pytest.raises(CoalitionError, match=words):
+        run(SMALL | {"engine": "flower"})
+
+
+@pytest.mark.parametrize(("words", "starts"), [("timed out during startup", 3), ("broken", 1)])
+def test_a_simulation_is_started_again_only_if_the_machine_was_too_busy(
+    words, starts, tmp_path, monkeypatch
+):
+    program = f"open({str(tmp_path / 'starts')!r}, 'a').write('x'); print({words!r}, flush=True)"
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    with pytest.raises(CoalitionError, match=f"ended before the run did: {words}"):
+        run(SMALL | {"engine": "flower"})
+    assert (tmp_path / "starts").read_text() == "x" * starts
+
+
+@pytest.mark.slow
+def test_when_ray_fails_the_simulation_ends_at_once_with_the_first_cause(monkeypatch):
+    program = (
+        "import threading, time, flwr.simulation, learners.flower.simulation as simulation\n"
+        "def fails(**settings):\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    raise RuntimeError('Ending simulation.') from OSError('no space\\nleft')\n"
+        "flwr.simulation.run_simulation = fails\n"
+        "simulation.serve()"
+    )
+    monkeypatch.setattr("learners.flower.simulation._PROGRAM", program)
+    with pytest.raises(CoalitionError, match="ended before the run did: OSError: no space left"):
+        run(SMALL | {"engine": "flower"})
 
 
 @pytest.mark.slow

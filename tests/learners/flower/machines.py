@@ -1,0 +1,110 @@
+"""Machines that are processes of this one: Flower's programs, ports, data and waiting."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+CLIENTS = 3
+PATIENCE = 900.0
+
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def until(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.5)
+    pytest.fail(f"{what} did not happen within {seconds:g} s")
+
+
+def children(process):
+    """Return a process's children, and theirs."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = []
+    waiting = [process]
+    while waiting:
+        for child in parents.get(waiting.pop(), []):
+            found.append(child)
+            waiting.append(child)
+    return found
+
+
+def commands(folder):
+    """Return a folder with Flower's commands, run by this very Python."""
+    place = folder / "bin"
+    place.mkdir(exist_ok=True)
+    for point in entry_points(group="console_scripts"):
+        if point.value.startswith("flwr."):
+            module, function = point.value.split(":")
+            program = f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+            (place / point.name).write_text(f"#!{sys.executable}\n{program}")
+            (place / point.name).chmod(0o755)
+    return place
+
+
+def own_data(folder, number):
+    x, y = load_digits(return_X_y=True)
+    mine = np.flatnonzero(np.isin(y % CLIENTS, [number, (number + 1) % CLIENTS]))
+    mine = np.random.default_rng(number).permutation(mine)[:120]
+    folder.mkdir()
+    for part, some in (("train", mine[:90]), ("test", mine[90:])):
+        np.savez(folder / f"{part}.npz", x=x[some] / 8 - 1, y=y[some])
+
+
+class Namespaces:
+    """A bridge and a network namespace with an address of its own for every machine."""
+
+    def __init__(self):
+        self.tag = f"cf{os.getpid() % 10000}"
+        self.made = []
+
+    def ip(self, *arguments):
+        subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True)
+
+    def make(self, machines):
+        bridge = f"{self.tag}b"
+        self.ip("link", "add", bridge, "type", "bridge")
+        self.made.append(("link", "del", bridge))
+        self.ip("link", "set", bridge, "up")
+        for number, machine in enumerate(machines):
+            name, ours, theirs = f"{self.tag}-{machine}", f"{self.tag}o{number}", "eth0"
+            self.ip("netns", "add", name)
+            self.made.append(("netns", "del", name))
+            self.ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
+            self.ip("link", "set", ours, "master", bridge, "up")
+            self.ip("-n", name, "addr", "add", f"10.213.7.{number + 1}/24", "dev", theirs)
+            self.ip("-n", name, "link", "set", theirs, "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+
+    def remove(self):
+        for command in reversed(self.made):
+            subprocess.run(["ip", *command], check=False, capture_output=True)
+
+    def inside(self, machine):
+        return ["ip", "netns", "exec", f"{self.tag}-{machine}"]
