@@ -88,7 +88,65 @@ def mlp() -> Case:
     return _tabulated("MLP", predict, 16)
 
 
-def trained(
+def federated_digits() -> Case:
+    start, rng = np.random.default_rng(7), np.random.default_rng(0)
+    return _tabulated("federated digits", federation(16, start, rng, classes=3, loss=False), 16)
+
+
+def federation(
+    n: int, start: np.random.Generator, rng: np.random.Generator, *, classes: int, loss: bool
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the game of the mean of clients' models on the data of three of them (pFedSV's).
+
+    `start` draws the first weights, `rng` the clients' classes and data. A coalition is worth its
+    accuracy, or, with `loss`, its log likelihood.
+    """
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    x = x / 16.0
+    hidden = 32
+    first = (
+        start.normal(0, 0.3, (64, hidden)),
+        np.zeros(hidden),
+        start.normal(0, 0.3, (hidden, 10)),
+        np.zeros(10),
+    )
+    owned = [rng.choice(10, classes, replace=False) for _ in range(n)]
+
+    def draw(client: int, count: int) -> np.ndarray:
+        return np.concatenate([rng.choice(np.flatnonzero(y == k), count) for k in owned[client]])
+
+    models = []
+    for client in range(n):
+        chosen = draw(client, 25)
+        inputs, target = x[chosen], np.eye(10)[y[chosen]]
+        models.append(_trained(first, inputs, target))
+    stacked = [np.stack([model[k] for model in models]) for k in range(4)]
+    chosen = np.concatenate([draw(client, 10) for client in range(3)])
+    inputs, labels = x[chosen], y[chosen]
+
+    def quality(rows: np.ndarray) -> np.ndarray:
+        values = np.empty(len(rows))
+        for start in range(0, len(rows), 512):
+            part = rows[start : start + 512].astype(float)
+            shares = part / np.maximum(1, part.sum(axis=1, keepdims=True))
+            w0, b0, w1, b1 = (np.tensordot(shares, layer, axes=1) for layer in stacked)
+            active = np.maximum(inputs @ w0 + b0[:, None, :], 0)
+            logits = active @ w1 + b1[:, None, :]
+            if loss:
+                logits = logits - np.logaddexp.reduce(logits, axis=2)[:, :, None]
+                right = logits[:, np.arange(len(labels)), labels]
+            else:
+                right = logits.argmax(axis=2) == labels
+            values[start : start + 512] = right.mean(axis=1)
+        values[~rows.any(axis=1)] = -np.log(10) if loss else 0.0
+        return values
+
+    return quality
+
+
+def _trained(
     first: Sequence[np.ndarray], inputs: np.ndarray, target: np.ndarray
 ) -> list[np.ndarray]:
     """Return the weights of a network of one hidden layer after sixty steps from the first."""
@@ -102,50 +160,6 @@ def trained(
         gradients = inputs.T @ back, back.sum(0), active.T @ error, error.sum(0)
         weights = [w - 0.5 * g for w, g in zip(weights, gradients, strict=True)]
     return weights
-
-
-def federated_digits() -> Case:
-    """Value models of clients by the validation accuracy of their average (pFedSV's game)."""
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
-    x = x / 16.0
-    n, hidden = 16, 32
-    start = np.random.default_rng(7)
-    first = (
-        start.normal(0, 0.3, (64, hidden)),
-        np.zeros(hidden),
-        start.normal(0, 0.3, (hidden, 10)),
-        np.zeros(10),
-    )
-    rng = np.random.default_rng(0)
-    classes = [rng.choice(10, 3, replace=False) for _ in range(n)]
-
-    def draw(client: int, count: int) -> np.ndarray:
-        return np.concatenate([rng.choice(np.flatnonzero(y == k), count) for k in classes[client]])
-
-    models = []
-    for client in range(n):
-        chosen = draw(client, 25)
-        inputs, target = x[chosen], np.eye(10)[y[chosen]]
-        models.append(trained(first, inputs, target))
-    stacked = [np.stack([model[k] for model in models]) for k in range(4)]
-    chosen = np.concatenate([draw(client, 10) for client in range(3)])
-    inputs, labels = x[chosen], y[chosen]
-
-    def accuracy(rows: np.ndarray) -> np.ndarray:
-        values = np.empty(len(rows))
-        for start in range(0, len(rows), 512):
-            part = rows[start : start + 512].astype(float)
-            shares = part / np.maximum(1, part.sum(axis=1, keepdims=True))
-            w0, b0, w1, b1 = (np.tensordot(shares, layer, axes=1) for layer in stacked)
-            active = np.maximum(inputs @ w0 + b0[:, None, :], 0)
-            guess = (active @ w1 + b1[:, None, :]).argmax(axis=2)
-            values[start : start + 512] = (guess == labels).mean(axis=1)
-        values[~rows.any(axis=1)] = 0.0
-        return values
-
-    return _tabulated("federated digits", accuracy, n)
 
 
 def _closed_form(name: str, game: VotingGame | AirportGame | UnanimityGame) -> Case:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shapley_games import trained
+from benchmarks.shapley_games import federation
 from coalitions import AirportGame, UnanimityGame, VotingGame
 from coalitions.enumeration import value_table
 from coalitions.estimators.exact import exact_of_table
@@ -566,62 +566,16 @@ def ensemble_of_kinds() -> Arrays:
     return _tabulated(likelihood, 14)
 
 
-def _federation(n: int, seed: int, classes: int, loss: bool) -> Function:
-    """Return the game of the mean of clients' models on the data of three of them (pFedSV)."""
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
-    x = x / 16.0
-    hidden = 32
-    rng = np.random.default_rng(seed)
-    first = (
-        rng.normal(0, 0.3, (64, hidden)),
-        np.zeros(hidden),
-        rng.normal(0, 0.3, (hidden, 10)),
-        np.zeros(10),
-    )
-    owned = [rng.choice(10, classes, replace=False) for _ in range(n)]
-
-    def draw(client: int, count: int) -> np.ndarray:
-        return np.concatenate([rng.choice(np.flatnonzero(y == k), count) for k in owned[client]])
-
-    models = []
-    for client in range(n):
-        chosen = draw(client, 25)
-        inputs, target = x[chosen], np.eye(10)[y[chosen]]
-        models.append(trained(first, inputs, target))
-    stacked = [np.stack([model[k] for model in models]) for k in range(4)]
-    chosen = np.concatenate([draw(client, 10) for client in range(3)])
-    inputs, labels = x[chosen], y[chosen]
-
-    def quality(rows: np.ndarray) -> np.ndarray:
-        values = np.empty(len(rows))
-        for start in range(0, len(rows), 512):
-            part = rows[start : start + 512].astype(float)
-            shares = part / np.maximum(1, part.sum(axis=1, keepdims=True))
-            w0, b0, w1, b1 = (np.tensordot(shares, layer, axes=1) for layer in stacked)
-            active = np.maximum(inputs @ w0 + b0[:, None, :], 0)
-            logits = active @ w1 + b1[:, None, :]
-            if loss:
-                logits = logits - np.logaddexp.reduce(logits, axis=2)[:, :, None]
-                right = logits[:, np.arange(len(labels)), labels]
-            else:
-                right = logits.argmax(axis=2) == labels
-            values[start : start + 512] = right.mean(axis=1)
-        values[~rows.any(axis=1)] = -np.log(10) if loss else 0.0
-        return values
-
-    return quality
-
-
 @tuning("federated accuracy 16")
 def federated_accuracy() -> Arrays:
-    return _tabulated(_federation(16, 7, 3, False), 16)
+    rng = np.random.default_rng(7)
+    return _tabulated(federation(16, rng, rng, classes=3, loss=False), 16)
 
 
 @kept_aside("federated loss 14")
 def federated_loss() -> Arrays:
-    return _tabulated(_federation(14, 11, 4, True), 14)
+    rng = np.random.default_rng(11)
+    return _tabulated(federation(14, rng, rng, classes=4, loss=True), 14)
 
 
 # Games of textbooks.

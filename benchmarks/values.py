@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -84,13 +85,15 @@ def print_errors(folder: Path, budgets: list[int]) -> None:
             theirs[entry["budget"], entry["game"], entry["peer"]].append(entry["error"])
     for budget in budgets:
         ratios = {True: [], False: []}
-        print(f"\n{budget} evaluations: errors, seeds in brackets")
+        print(
+            f"\n{budget} evaluations: errors, the worst, seeds in brackets; the best peer's; ratio"
+        )
         for name, (aside, _) in BUILDERS.items():
             if (budget, name) not in ours:
                 continue
             errors = ours[budget, name]
             line = f"{name:<23}{'kept aside' if aside else '':<11}{np.mean(errors):>9.1e}"
-            line += f" ({len(errors)})"
+            line += f"{max(errors):>9.1e} ({len(errors)})"
             peers = {
                 key[2]: (max(FLOOR, float(np.mean(found))), len(found))
                 for key, found in theirs.items()
@@ -109,6 +112,23 @@ def print_errors(folder: Path, budgets: list[int]) -> None:
                 f" {WANTED.get(budget, 1)}), kept aside {geometric_mean(ratios[True]):.2f}, largest"
                 f" {max(both):.2f} (wanted: 1.5)"
             )
+
+    print_growth({key: max(FLOOR, float(np.mean(found))) for key, found in ours.items()})
+
+
+def print_growth(errors: dict[tuple[int, str], float]) -> None:
+    """Print the largest error relative to that at the budget before: 1 and more would be growth."""
+    budgets = sorted({budget for budget, _ in errors})
+    print()
+    for less, more in pairwise(budgets):
+        grown = {
+            name: errors[more, name] / errors[less, name]
+            for name in BUILDERS
+            if (less, name) in errors and (more, name) in errors and errors[less, name] > FLOOR
+        }
+        if grown:
+            worst = max(grown, key=lambda name: grown[name])
+            print(f"error at {more} / at {less}: at most {grown[worst]:.2f} ({worst})")
 
 
 def print_coverage(folder: Path, budgets: list[int]) -> None:

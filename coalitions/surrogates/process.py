@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coalitions.game import FloatMatrix, FloatVector, IntVector
-from coalitions.surrogates.pool import Pool
+from coalitions.surrogates.pool import FOLDS, Pool
 from coalitions.surrogates.surrogate import Surrogate
 
 MAX_PAIRS = 5000
@@ -29,6 +29,10 @@ Few pairs often have this explanation and another one."""
 SAME = 0.01
 """Two processes that fit a game with no larger difference, relative to its largest value, count as
 one."""
+
+UNSEEN_PAIRS = 100
+"""Up to so many pairs, the parameters behind a held-out guess have not seen the pair either. Such
+pools have hardly more pairs than there are parameters; these then fit some pairs by luck."""
 
 JITTER = 1e-9
 """Smallest noise, relative to the prior variance: keeps the Cholesky factor well defined."""
@@ -99,17 +103,40 @@ def posterior(pool: Pool, most: int | None = None, *, rough: bool = False) -> Po
     and noise of a variance that each size has for itself: games of data are rough where coalitions
     are small, votes where they are of medium size. All parameters maximise the marginal likelihood
     times a weak prior. What it says of a pair that it has not seen follows from the inverse of the
-    covariance matrix, without a second fit. At most `most` pairs are fitted. The search for the
-    parameters begins at the prior's mean, or at a `rough` game.
+    covariance matrix, without a second fit; but small pools look for the parameters again without
+    the fold of the pair. At most `most` pairs are fitted. The search for the parameters begins at
+    the prior's mean, or at a `rough` game.
     """
-    from scipy.linalg import cho_solve, cholesky, lapack
-
     scale = float(np.abs(pool.odd).max())
     fitted_to = chosen(pool, MAX_PAIRS if most is None else most)
     signs, odd = pool.signs[fitted_to], pool.odd[fitted_to] / scale
     tuning = chosen(pool, max(TUNING_PAIRS, len(odd) // TUNING_SHARE))
     logs = _fitted(pool.signs[tuning], pool.odd[tuning] / scale, rough=rough)
     covariance = Covariance.of(logs, pool.n_players)
+    weights, at_fitted, left_out = _conditioned(covariance, signs, odd)
+    fitted = np.empty(len(pool.odd))
+    fitted[fitted_to] = at_fitted
+    others = np.delete(np.arange(len(fitted)), fitted_to)
+    for rows in _blocks(len(others)):
+        fitted[others[rows]] = covariance.between(pool.signs[others[rows]], signs) @ weights
+    held_out = fitted.copy()
+    held_out[fitted_to] = left_out
+    if len(odd) == len(pool.odd) <= UNSEEN_PAIRS:
+        for fold in range(FOLDS):
+            here = (pool.folds == fold) & (pool.missing[pool.sizes] > 0.0)
+            if not here.any():
+                continue
+            unseen = Covariance.of(_fitted(signs[~here], odd[~here], start=logs), pool.n_players)
+            held_out[here] = _conditioned(unseen, signs, odd)[2][here]
+    return Posterior(covariance, signs, weights * scale, fitted * scale, held_out * scale)
+
+
+def _conditioned(
+    covariance: Covariance, signs: FloatMatrix, odd: FloatVector
+) -> tuple[FloatVector, FloatVector, FloatVector]:
+    """Return the weights of the mean, and the mean at all pairs, with and without the pair."""
+    from scipy.linalg import cho_solve, cholesky, lapack
+
     noise = covariance.noise[size_of(signs)] + JITTER * covariance.variance
     matrix = np.empty((len(odd), len(odd)))
     for rows in _blocks(len(odd)):
@@ -120,14 +147,7 @@ def posterior(pool: Pool, most: int | None = None, *, rough: bool = False) -> Po
     weights = cho_solve((factor, True), odd, check_finite=False)
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     precision = np.einsum("ij,ij->j", inverse, inverse)
-    fitted = np.empty(len(pool.odd))
-    fitted[fitted_to] = odd - noise * weights
-    others = np.delete(np.arange(len(fitted)), fitted_to)
-    for rows in _blocks(len(others)):
-        fitted[others[rows]] = covariance.between(pool.signs[others[rows]], signs) @ weights
-    held_out = fitted.copy()
-    held_out[fitted_to] = odd - weights / precision
-    return Posterior(covariance, signs, weights * scale, fitted * scale, held_out * scale)
+    return weights, odd - noise * weights, odd - weights / precision
 
 
 def chosen(pool: Pool, most: int) -> IntVector:
@@ -272,14 +292,17 @@ def _prior(n: int) -> tuple[FloatVector, FloatVector]:
     )
 
 
-def _fitted(signs: FloatMatrix, odd: FloatVector, *, rough: bool = False) -> FloatVector:
+def _fitted(
+    signs: FloatMatrix, odd: FloatVector, *, rough: bool = False, start: FloatVector | None = None
+) -> FloatVector:
     """Return the point of the search space with the largest likelihood times prior nearby."""
     from scipy.optimize import minimize
 
     mean, deviation = _prior(signs.shape[1])
-    start = mean.copy()
-    if rough:
-        start[[0, 1, 5]] = ROUGH
+    if start is None:
+        start = mean.copy()
+        if rough:
+            start[[0, 1, 5]] = ROUGH
     likelihood = _Likelihood(signs, odd)
 
     def loss(logs: FloatVector) -> tuple[float, FloatVector]:

@@ -22,7 +22,14 @@ from coalitions.sampling.pairs import most_pairs, pairs_per_size, random_pairs
 from coalitions.surrogates.additive import additive
 from coalitions.surrogates.equal import borders, equal
 from coalitions.surrogates.pool import Pool
-from coalitions.surrogates.process import Covariance, _fitted, _Likelihood, _prior, process
+from coalitions.surrogates.process import (
+    Covariance,
+    _fitted,
+    _Likelihood,
+    _prior,
+    posterior,
+    process,
+)
 from coalitions.surrogates.surrogate import Surrogate, left_over, mixed
 from coalitions.surrogates.trees import trees
 
@@ -95,6 +102,24 @@ def test_the_process_says_of_a_held_out_pair_what_a_fit_without_it_says(game):
         matrix, pool.odd[rest]
     )
     assert whole.held_out[left_out] == pytest.approx(float(guess[0]), abs=1e-6)
+
+
+def test_held_out_errors_of_few_pairs_are_about_those_of_new_pairs():
+    """The parameters of a process fit some of 49 pairs by luck, if they have seen them all."""
+    claims = np.random.default_rng(100).integers(1, 80, 25)
+    estate = claims.sum() // 2
+
+    def bankruptcy(rows):
+        return np.maximum(0.0, estate - (~rows) @ claims)
+
+    told, true = [], []
+    for seed in range(8):
+        pool, new = (pool_of(bankruptcy, 25, 49, s) for s in (seed, seed + 100))
+        fit = posterior(pool)
+        guess = fit.covariance.between(new.signs, fit.signs) @ fit.weights
+        told.append(np.mean((pool.odd - fit.held_out)[pool.sizes > 1] ** 2))
+        true.append(np.mean((new.odd - guess)[new.sizes > 1] ** 2))
+    assert 0.4 < np.mean(told) / np.mean(true) < 2  # it was 0.14
 
 
 def test_trees_and_polynomial_know_their_own_values(game):
