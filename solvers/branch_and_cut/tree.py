@@ -321,7 +321,7 @@ class TreeSearch:
             slow = (before - self._level) * horizon < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
-                if not (self._two_sided or self._known or m > MOST_FOR_PARTITIONS):
+                if self._may_be_two_sided(ascent.problem):
                     self._two_sided, stalled = True, 0
                     if at_root:
                         horizon = ROOT_HORIZON
@@ -332,6 +332,13 @@ class TreeSearch:
                 stalled = 0
         mu = ascent.mu * ascent.scale
         self._open[-1] = replace(self._open[-1], mu=mu, point=ascent.point)
+
+    def _may_be_two_sided(self, problem: Problem) -> bool:
+        """Tell whether it is time for cuts of two sides."""
+        if self._two_sided or self._known or problem.n_groups > MOST_FOR_PARTITIONS:
+            return False
+        # Columns come right after the root, and are far sharper where they can work.
+        return len(self.record) > 1 or not Columns(problem, self.incumbent).promising
 
     def _violated(self, point: Singles) -> tuple[IntMatrix, IntVector]:
         """Return cuts that a point violates, and their heads."""
