@@ -2,15 +2,18 @@
 
 Run from the repository's root::
 
-    python benchmarks/anytime.py [table] [first] [--limits 2 5 10] [--only TEXT] [--igraph PYTHON]
+    python benchmarks/anytime.py [table] [first] [--limits 2 5 10 60] [--only TEXT] [--rows FILE]
+        [--igraph PYTHON]
 
 ``table`` solves instances of ``../shared/instances`` (or ``--instances FOLDER``) with at least 200
 players twice in each time: with the default and with ``local-search``. The clock of this process is
 its CPU time, so both get equal CPU-seconds, whatever else runs on the machine. The ratio is value
-of the default / value of local-search. ``first`` runs local-search on planted graphs without a
-limit, and one descent from players alone, its first step; ``--igraph`` names a Python that has
-igraph, whose ``community_leiden`` (CPM, resolution 0: our objective) then runs on the same graphs.
-Compilation is not counted.
+of the default / value of local-search. With ``--rows`` each row is added to a file (JSON, one a
+line) when it is measured, and what the file has is printed from there: a run that was stopped goes
+on, and the verdict at the end is on all rows. ``first`` runs local-search on planted graphs
+without a limit, and one descent from players alone, its first step; ``--igraph`` names a Python
+that has igraph, whose ``community_leiden`` (CPM, resolution 0: our objective) then runs on the same
+graphs. Compilation is not counted.
 """
 
 from __future__ import annotations
@@ -62,29 +65,45 @@ def instance(folder, name):
         return SynergyGraph(file["S"].astype(float))
 
 
-def table(folder, limits, names, seed):
+def measured(graph, name, limit, seed):
+    """Return the row of one instance and limit: both values, gaps and CPU-seconds."""
+    row = {"name": name, "n": graph.n_players, "limit": limit, "seed": seed}
+    for solver in ("auto", "local-search"):
+        began = time.process_time()
+        found = solve(graph, solver, time_limit=limit, seed=seed)
+        spent = time.process_time() - began
+        row[solver] = {"value": found.value, "seconds": spent, "gap": found.gap}
+    return row
+
+
+def table(folder, limits, names, seed, file):
     print(
         f"{'instance':15} {'n':>5} {'limit':>5} | {'default':>12} {'CPU s':>6} {'gap':>7} |"
         f" {'local-search':>12} {'CPU s':>6} {'gap':>7} | {'ratio':>8}"
     )
+    lines = file.read_text().splitlines() if file and file.exists() else []
+    kept = {(row["name"], row["limit"], row["seed"]): row for row in map(json.loads, lines)}
     ratios = []
     for limit in limits:
         for name in names:
-            graph = instance(folder, name)
-            line, values = f"{name:15} {graph.n_players:5} {limit:5g} |", []
-            for solver in ("auto", "local-search"):
-                began = time.process_time()
-                found = solve(graph, solver, time_limit=limit, seed=seed)
-                spent = time.process_time() - began
-                values.append(found.value)
-                line += f" {found.value:12.0f} {spent:6.2f} {100 * found.gap:5.1f} % |"
-            ratios.append(values[0] / values[1])
+            row = kept.get((name, limit, seed))
+            if row is None:
+                row = measured(instance(folder, name), name, limit, seed)
+                if file:
+                    with file.open("a") as rows:
+                        rows.write(json.dumps(row) + "\n")
+            line = f"{name:15} {row['n']:5} {limit:5g} |"
+            for ours in (row["auto"], row["local-search"]):
+                line += (
+                    f" {ours['value']:12.0f} {ours['seconds']:6.2f} {100 * ours['gap']:5.1f} % |"
+                )
+            ratios.append(row["auto"]["value"] / row["local-search"]["value"])
             print(f"{line} {ratios[-1]:8.5f}", flush=True)
     worst, median = min(ratios), statistics.median(ratios)
-    kept = worst >= WORST and median >= MEDIAN
+    met = worst >= WORST and median >= MEDIAN
     print(
         f"{len(ratios)} rows: worst ratio {worst:.5f} (at least {WORST}), median {median:.5f}"
-        f" (at least {MEDIAN}): {'kept' if kept else 'NOT KEPT'}"
+        f" (at least {MEDIAN}): {'kept' if met else 'NOT KEPT'}"
     )
 
 
@@ -142,9 +161,10 @@ def first(igraph):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", default=["table", "first"])
-    parser.add_argument("--limits", type=float, nargs="+", default=[2.0, 5.0, 10.0])
+    parser.add_argument("--limits", type=float, nargs="+", default=[2.0, 5.0, 10.0, 60.0])
     parser.add_argument("--instances", type=Path, default=SHARED)
     parser.add_argument("--only", default="", help="part of an instance's name")
+    parser.add_argument("--rows", type=Path, help="file of rows: read, and added to")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--igraph", help="a Python that has igraph")
     chosen = parser.parse_args()
@@ -154,7 +174,7 @@ def main():
     time.monotonic = time.process_time
     if "table" in chosen.parts:
         names = [name for name in INSTANCES if chosen.only in name]
-        table(chosen.instances, chosen.limits, names, chosen.seed)
+        table(chosen.instances, chosen.limits, names, chosen.seed, chosen.rows)
     if "first" in chosen.parts:
         first(chosen.igraph)
 

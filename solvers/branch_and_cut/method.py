@@ -292,7 +292,7 @@ def _bounded(
 def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate | None:
     """Return the certificate of a search, if its record is complete."""
     n = len(task.untrimmed)
-    triangles, cuts, branches = record.written(bound)
+    triangles, cuts, heads, branches = record.written(bound)
     if not record.complete:
         return None
     part = Part(
@@ -303,6 +303,7 @@ def _written(task: _Task, value: int, bound: int, record: Record) -> Certificate
         merges=tuple(task.rules),
         triangles=triangles,
         cuts=cuts,
+        heads=heads,
         tree=branches,
     )
     return Certificate(n, (part,))

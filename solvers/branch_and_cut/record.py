@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from coalitions.game import IntVector
 from solvers.branch_and_cut.dual.exact import ExactBound
-from solvers.branch_and_cut.dual.multipliers import LONGEST, Multipliers
+from solvers.branch_and_cut.dual.multipliers import WIDEST, Multipliers
 from solvers.branch_and_cut.problem import Problem
 from solvers.proofs.certificate import Branch, Stage
 from solvers.proofs.teams import GroupPrices
@@ -17,7 +17,7 @@ from solvers.proofs.teams import GroupPrices
 Rows = NDArray[np.int32]
 
 _NO_TRIANGLE = np.empty((0, 3), np.int32)
-_NO_CUT = np.empty((0, 1 + LONGEST), np.int32)
+_NO_CUT = np.empty((0, WIDEST), np.int32)
 
 MOST_CELLS = 250_000_000
 """A record that needs more cells than this (1 GB) is given up, and there is no certificate."""
@@ -31,6 +31,7 @@ class _Stage:
     triangles: Rows
     triangle_values: IntVector
     cuts: Rows
+    heads: IntVector
     cut_values: IntVector
 
 
@@ -65,7 +66,7 @@ class Record:
         self, branch: int, problem: Problem, multipliers: Multipliers, proof: ExactBound
     ) -> None:
         """Note multipliers that decided pairs, or the whole branch."""
-        self._cells += 5 * len(multipliers.triangles) + (3 + LONGEST) * len(multipliers.cuts)
+        self._cells += 5 * len(multipliers.triangles) + (3 + WIDEST) * len(multipliers.cuts)
         if self._cells > MOST_CELLS:
             self.complete = False
             for entry in self._branches:
@@ -82,6 +83,7 @@ class Record:
                 player[multipliers.triangles[triangles_used]].astype(np.int32),
                 proof.triangle_values[triangles_used],
                 player[multipliers.cuts[cuts_used]].astype(np.int32),
+                multipliers.heads[cuts_used],
                 proof.cut_values[cuts_used],
             )
         )
@@ -106,8 +108,8 @@ class Record:
         self._branches += [_Branch(), _Branch()]
         return together, apart
 
-    def written(self, bound: int) -> tuple[Rows, Rows, tuple[Branch, ...]]:
-        """Return the triangles and the cuts that were used and the tree over them, for a `Part`.
+    def written(self, bound: int) -> tuple[Rows, Rows, IntVector, tuple[Branch, ...]]:
+        """Return triangles, cuts and heads that were used and the tree over them, for a `Part`.
 
         Where prices prove the bound, the cases of the root are not needed.
         """
@@ -119,6 +121,7 @@ class Record:
         stages = [stage for entry in branches for stage in entry.stages]
         triangles = np.concatenate([_NO_TRIANGLE, *(stage.triangles for stage in stages)])
         cuts = np.concatenate([_NO_CUT, *(stage.cuts for stage in stages)])
+        heads = np.concatenate([np.empty(0, np.int64), *(stage.heads for stage in stages)])
         t, c = 0, len(triangles)
         tree = []
         for entry in branches:
@@ -130,4 +133,4 @@ class Record:
                 written.append(Stage(stage.bits, rows, values))
                 t, c = ends
             tree.append(Branch(tuple(written), entry.pair, entry.together, entry.apart, prices))
-        return triangles, cuts, tuple(tree)
+        return triangles, cuts, heads, tuple(tree)

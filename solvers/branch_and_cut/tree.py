@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coalitions.compiling.clock import clock
+from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.columns import Columns
 from solvers.branch_and_cut.dual.ascent import Ascent
-from solvers.branch_and_cut.dual.cuts import violated_cuts
+from solvers.branch_and_cut.dual.cuts import violated_cuts, violated_partitions
 from solvers.branch_and_cut.dual.exact import ExactBound, exact_bound
 from solvers.branch_and_cut.dual.multipliers import Multipliers, Singles
 from solvers.branch_and_cut.dual.pegging import pegged
@@ -44,6 +45,16 @@ HORIZON = 100
 FIRST_TRIALS, TRIALS, STEPS_OF_TRIAL = 3, 8, 30
 """Pairs that are tried before a node is split, fewer for the first split, which may be the only
 one; and steps of the dual in each case of a trial."""
+
+ROOT_HORIZON = 500
+"""The same at the root for cuts of two sides: they come slowly, and every node below has them."""
+
+SOFTER = 4.0
+"""How much more smoothing a case begins with there than its node ended with: the dual has a long
+way to go again, and sharp steps are short."""
+
+MOST_FOR_PARTITIONS = 200
+"""Cuts with several groups on both sides are looked for among so many groups; it takes 0.05 s."""
 
 HORIZON_IF_KNOWN, PATIENCE_IF_KNOWN = 10, 1
 """The same where the best structure is known, and how many slow rounds are borne: groups are few
@@ -131,6 +142,8 @@ class TreeSearch:
         # Dolls leave nothing to check, and the caller had a try with all that is undecided.
         self.short_cuts = None if certify else ShortCuts(incumbent, problem.n_undecided)
         self._beside = Schedule(incumbent, check, idle=known)
+        # Cuts of two sides are for graphs that do not close by others.
+        self._two_sided = False
         self._work = 0
         self._allowed = allowed
         self._check = check
@@ -284,22 +297,16 @@ class TreeSearch:
         """Sharpen the bound of the node at work by cuts, until it closes or progress is slow."""
         stalled = 0
         horizon = HORIZON_IF_KNOWN if self._known else HORIZON
+        at_root = len(self.record) == 1
         self._level = math.inf
         for number in itertools.count():
             before = self._level
             ascent.update_triangles(0.01, self._check)
             point = ascent.point
             m = ascent.problem.n_groups
-            cuts = violated_cuts(
-                point,
-                violation=0.02,
-                starts=10,
-                at_most=6 * m,
-                state=self._state,
-                tools=self._tools,
-            )
+            cuts, heads = self._violated(point)
             self.cuts += len(cuts)
-            ascent.update_cuts(cuts, 4)
+            ascent.update_cuts(cuts, heads, 4)
             chunk = steps if m <= SMALL else CHUNK
             for _ in range(steps // chunk):
                 self._steps(ascent, chunk)
@@ -314,12 +321,42 @@ class TreeSearch:
             slow = (before - self._level) * horizon < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
+                if self._may_be_two_sided(ascent.problem):
+                    self._two_sided, stalled = True, 0
+                    if at_root:
+                        horizon = ROOT_HORIZON
+                    continue
                 if self._known or ascent.mu * ascent.scale < 2.0 * SHARPEST * self._scale:
                     break
                 ascent.mu /= 2.0
                 stalled = 0
         mu = ascent.mu * ascent.scale
         self._open[-1] = replace(self._open[-1], mu=mu, point=ascent.point)
+
+    def _may_be_two_sided(self, problem: Problem) -> bool:
+        """Tell whether it is time for cuts of two sides."""
+        if self._two_sided or self._known or problem.n_groups > MOST_FOR_PARTITIONS:
+            return False
+        # Columns come right after the root, and are far sharper where they can work.
+        return len(self.record) > 1 or not Columns(problem, self.incumbent).promising
+
+    def _violated(self, point: Singles) -> tuple[IntMatrix, IntVector]:
+        """Return cuts that a point violates, and their heads."""
+        m = len(point)
+        cuts, heads = violated_cuts(
+            point,
+            violation=0.02,
+            starts=10,
+            at_most=6 * m,
+            state=self._state,
+            tools=self._tools,
+        )
+        if not self._two_sided:
+            return cuts, heads
+        more, theirs = violated_partitions(
+            point, violation=0.02, starts=10 * m, at_most=3 * m, state=self._state
+        )
+        return np.concatenate([cuts, more]), np.concatenate([heads, theirs])
 
     def _take_columns(self) -> None:
         """Bound the node at work by columns, where coalitions are small enough for them."""
@@ -349,6 +386,9 @@ class TreeSearch:
         first, second, cases = self._best_split(node, point)
         together, apart = self.record.split(node.branch, node.problem, first, second)
         cases = [replace(cases[0], branch=apart), replace(cases[1], branch=together)]
+        if self._two_sided:
+            mu = min(SHARP * self._scale, SOFTER * node.mu)
+            cases = [replace(case, mu=mu) for case in cases]
         if point[first, second] < 0.5:
             cases.reverse()
         self._open[-1:] = cases

@@ -2,9 +2,9 @@ r"""The tree of a proof, walked in exact integers.
 
 With a claimed bound B, a branch is checked as follows. Some nodes are known to be together (one
 *group*), some groups to be apart. A stage gives multipliers y ≥ 0 of inequalities that every
-structure obeys; with the reduced weights r = w − Aᵀy summed over groups,
+structure obeys, with right-hand sides s; with the reduced weights r = w − Aᵀy summed over groups,
 
-.. math:: U = \sum y + \sum_{\text{inside groups}} r + \sum_{\text{undecided } e} \max(0, r_e)
+.. math:: U = \sum s y + \sum_{\text{inside groups}} r + \sum_{\text{undecided } e} \max(0, r_e)
 
 is a bound, and U − |r_e| one for structures that decide e against the sign of r_e. If U ≤ B the
 branch is closed. If U − |r_e| ≤ B, pair e is decided by its sign, for the other case is closed. A
@@ -106,6 +106,11 @@ def _check_rows(part: Part, name: str) -> None:
         and not (ordered[:, 1:] == ordered[:, :-1]).any(),
         f"{name} has a cut that is none",
     )
+    heads = _heads(part)
+    refuse_unless(
+        heads.shape == (len(cuts),) and bool(((heads >= 1) & (heads < there.sum(axis=1))).all()),
+        f"{name} has a cut without two sides",
+    )
 
 
 class _Walk:
@@ -135,6 +140,7 @@ class _Walk:
         self._start = np.concatenate([[0], np.cumsum(rows)])
         self._pair = np.searchsorted(names, keys[: len(ends)])
         self._sign = signs
+        self._sides = np.concatenate([np.ones(len(part.triangles), np.int64), _heads(part)])
         self._groups: IntVector = np.arange(n)
         self._slots: IntVector | None = np.arange(len(names) + 1)
         self._trail: list[tuple[bool, IntVector, int]] = []
@@ -328,7 +334,7 @@ class _Walk:
         self._slots = np.arange(size)
 
     def _reduced(self, stage: Stage) -> tuple[int, int, Whole]:
-        """Return Σy, the scale and the reduced weights of all pairs."""
+        """Return Σ y·|S|, the scale and the reduced weights of all pairs."""
         rows, values = stage.rows, stage.values
         refuse_unless(
             0 <= stage.bits <= MOST_BITS,
@@ -351,7 +357,9 @@ class _Walk:
         reduced = self._weights.astype(kind) * scale
         y = np.repeat(values.astype(kind), count)
         np.add.at(reduced, self._pair[entries], self._sign[entries] * y)
-        return sum(values.tolist()), scale, reduced
+        sides = self._sides[rows].tolist()
+        total = sum(side * value for side, value in zip(sides, values.tolist(), strict=True))
+        return total, scale, reduced
 
     def _pay(self, cells: int) -> None:
         self._cells_left -= cells
@@ -363,7 +371,7 @@ class _Walk:
 def _entries(part: Part) -> tuple[IntVector, IntVector, IntVector]:
     """Return how many pairs each inequality has, and all of them [k, 2] with their signs.
 
-    A pair with the centre has the coefficient 1 in the inequality, any other −1: that much of a
+    A pair between the sides has the coefficient 1 in the inequality, any other −1: that much of a
     multiplier is taken from its weight.
     """
     triangles, cuts = part.triangles.astype(np.int64), part.cuts.astype(np.int64)
@@ -372,14 +380,21 @@ def _entries(part: Part) -> tuple[IntVector, IntVector, IntVector]:
     rows = [np.full(len(triangles), 3)]
     pairs = np.array(list(itertools.combinations(range(cuts.shape[1]), 2)), np.int64).reshape(-1, 2)
     one, two = pairs.T
-    sign = np.where(one == 0, -1, 1).astype(np.int8)
+    heads = _heads(part)[:, None]
     for start in range(0, len(cuts), 4096):  # some at a time: most cuts are far from the longest
         block = cuts[start : start + 4096]
         there = block[:, two] >= 0  # the later one of the two
         rows.append(there.sum(axis=1))
         ends.append(np.stack([block[:, one][there], block[:, two][there]], axis=1))
-        signs.append(np.broadcast_to(sign, there.shape)[there])
+        head = heads[start : start + 4096]
+        between = (one < head) & (head <= two)
+        signs.append(np.where(between, -1, 1).astype(np.int8)[there])
     return np.concatenate(rows), np.concatenate(ends), np.concatenate(signs)
+
+
+def _heads(part: Part) -> IntVector:
+    """Return how many nodes are on the first side of each cut: its right-hand side."""
+    return np.ones(len(part.cuts), np.int64) if part.heads is None else part.heads
 
 
 def _size(part: Part) -> int:

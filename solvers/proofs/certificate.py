@@ -43,6 +43,9 @@ TEAMS_VERSION = 2
 PRICES_VERSION = 3
 """The version of one in which prices of coalitions close a branch."""
 
+SIDES_VERSION = 4
+"""The version of one in which both sides of a cut have several nodes."""
+
 LONGEST_CUT = 16
 """Most nodes in a cut: what is checked grows with the square of it."""
 
@@ -105,8 +108,10 @@ class Part:
     triangles
         Triangle inequalities [t, 3]: the centre, then the two other nodes.
     cuts
-        2-partition inequalities [k, width]: the centre, the other nodes, then −1. There are at most
-        `LONGEST_CUT` nodes in each.
+        2-partition inequalities [k, width]: the nodes of one side, those of the other, then −1.
+        There are at most `LONGEST_CUT` nodes in each.
+    heads
+        How many nodes of each cut are on its first side [k], or None if it is one in each.
     tree
         Branches, the root first, each before its cases. Each but the root is a case of exactly one.
     """
@@ -118,6 +123,7 @@ class Part:
     merges: tuple[tuple[int, int], ...] = ()
     triangles: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 3), np.int64))
     cuts: NDArray[np.integer[Any]] = field(default_factory=lambda: np.empty((0, 1), np.int64))
+    heads: IntVector | None = None
     tree: tuple[Branch, ...] = (Branch(),)
 
 
@@ -165,6 +171,8 @@ class Certificate:
         """The least version of the format that can hold it."""
         if self.teams is not None:
             return TEAMS_VERSION
+        if any(part.heads is not None and (part.heads != 1).any() for part in self.parts):
+            return SIDES_VERSION
         priced = any(branch.prices is not None for part in self.parts for branch in part.tree)
         return PRICES_VERSION if priced else VERSION
 
@@ -194,10 +202,10 @@ class Certificate:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidInputError(f"this is not a certificate: it has no format {FORMAT!r}")
         version = document.get("version")
-        if type(version) is not int or not VERSION <= version <= PRICES_VERSION:
+        if type(version) is not int or not VERSION <= version <= SIDES_VERSION:
             raise InvalidInputError(
                 f"the certificate has version {reprlib.repr(version)}; this program reads versions"
-                f" {VERSION} to {PRICES_VERSION}"
+                f" {VERSION} to {SIDES_VERSION}"
             )
         n_players = whole(entry(document, "players"), "players")
         links = pairs_of(document, "must_link"), pairs_of(document, "cannot_link")
@@ -227,18 +235,21 @@ class Certificate:
 def _part_to_json(part: Part) -> dict[str, Any]:
     # Stages share most of their inequalities; each is written once.
     triangles, which = np.unique(part.triangles, axis=0, return_inverse=True)
-    cuts, which_cut = np.unique(part.cuts, axis=0, return_inverse=True)
+    heads = np.ones(len(part.cuts), np.int64) if part.heads is None else part.heads
+    both = np.column_stack((heads, part.cuts))
+    cuts, which_cut = np.unique(both, axis=0, return_inverse=True)
     number = np.concatenate([which.ravel(), len(triangles) + which_cut.ravel()])
-    return {
+    document = {
         "nodes": [list(node) for node in part.nodes],
         "unit": [part.unit.numerator, part.unit.denominator],
         "value": part.value,
         "bound": part.bound,
         "merges": [list(pair) for pair in part.merges],
         "triangles": triangles.tolist(),
-        "cuts": [[node for node in cut if node >= 0] for cut in cuts.tolist()],
+        "cuts": [[node for node in cut if node >= 0] for cut in cuts[:, 1:].tolist()],
         "tree": [_branch_to_json(branch, number) for branch in part.tree],
     }
+    return document if (heads == 1).all() else document | {"heads": cuts[:, 0].tolist()}
 
 
 def _branch_to_json(branch: Branch, number: IntVector) -> dict[str, Any]:
@@ -278,6 +289,7 @@ def _part_from_json(document: Any) -> Part:  # noqa: ANN401
         merges=pairs_of(document, "merges"),
         triangles=vector(corners, "triangles").reshape(-1, 3),
         cuts=_cuts(list_of(document, "cuts")),
+        heads=vector(document["heads"], "heads") if "heads" in document else None,
         tree=tuple(_branch_from_json(branch) for branch in list_of(document, "tree")),
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coalitions.game import IntMatrix
+from coalitions.game import IntMatrix, IntVector
 from solvers.branch_and_cut.dual.multipliers import Multipliers, Singles, row_keys
 from solvers.branch_and_cut.dual.tools import Tools
 from solvers.branch_and_cut.problem import Problem
@@ -56,7 +56,8 @@ class Ascent:
         self._previous_y = self._y.copy()
         self._idle = np.zeros(len(self._y), np.int16)
         self._cuts = multipliers.cuts
-        self._cut_keys = row_keys(self._cuts)
+        self._heads = multipliers.heads
+        self._cut_keys = row_keys(self._cuts, self._heads)
         self._cut_y = (multipliers.cut_values / self.scale).astype(np.float32)
         self._previous_cut_y = self._cut_y.copy()
         self._cut_idle = np.zeros(len(self._cut_y), np.int64)
@@ -90,6 +91,7 @@ class Ascent:
             triangles,
             self._y[used].astype(np.float64) * self.scale,
             self._cuts[cuts_used],
+            self._heads[cuts_used],
             self._cut_y[cuts_used].astype(np.float64) * self.scale,
         )
 
@@ -105,6 +107,7 @@ class Ascent:
             self._cut_pointer,
             self._cut_pairs,
             self._signs,
+            self._heads.astype(np.float32),
             self._cut_y,
             self._previous_cut_y,
             self._cut_steps,
@@ -141,13 +144,14 @@ class Ascent:
         self._index()
         return len(keys)
 
-    def update_cuts(self, cuts: IntMatrix, patience: int) -> None:
+    def update_cuts(self, cuts: IntMatrix, heads: IntVector, patience: int) -> None:
         """Take in cuts, and let go of those that were idle for `patience` rounds."""
         self._cut_idle = np.where(self._cut_y > 0.0, 0, self._cut_idle + 1)
         keep = self._cut_idle < patience
-        keys = row_keys(cuts)
+        keys = row_keys(cuts, heads)
         new = ~np.isin(keys, self._cut_keys[keep])
         self._cuts = np.concatenate([self._cuts[keep], cuts[new]])
+        self._heads = np.concatenate([self._heads[keep], heads[new]])
         self._cut_keys = np.concatenate([self._cut_keys[keep], keys[new]])
         none = np.zeros(np.count_nonzero(new), np.float32)
         self._cut_y = np.concatenate([self._cut_y[keep], none])
@@ -168,7 +172,9 @@ class Ascent:
         """
         m = self.problem.n_groups
         self._pairs, degree = self._tools.triangle_pairs(self._keys, m)
-        self._cut_pointer, self._cut_pairs, self._signs = self._tools.cut_pairs(self._cuts, m)
+        self._cut_pointer, self._cut_pairs, self._signs = self._tools.cut_pairs(
+            self._cuts, self._heads, m
+        )
         if len(self._cuts):
             degree += np.bincount(self._cut_pairs, minlength=m * m).astype(np.int32)
         self._steps = self._tools.step_lengths(self._pairs, degree, 4.0 * BOLDNESS)

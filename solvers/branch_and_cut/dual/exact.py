@@ -74,6 +74,7 @@ def exact_bound(problem: Problem, multipliers: Multipliers, tools: Tools) -> Exa
         multipliers.triangles,
         triangle_values,
         multipliers.cuts,
+        multipliers.heads,
         cut_values,
     )
     reduced[problem.apart | _below(problem.n_groups)] = 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from coalitions.compiling.kernel import copy_into, njit
 from coalitions.game import FloatVector, IntMatrix, IntVector
-from solvers.branch_and_cut.dual.multipliers import LONGEST, Ages, Singles, Smalls
+from solvers.branch_and_cut.dual.multipliers import LONGEST, WIDEST, Ages, Singles, Smalls
 from solvers.local_search.random_state import RandomState, below, uniform
 
 FINITE = {"nnan", "ninf", "nsz"}
@@ -32,6 +32,7 @@ def ascend(
     pointer: IntVector,
     cut_pairs: Smalls,
     signs: Singles,
+    sides: Singles,
     cut_y: Singles,
     previous_cut_y: Singles,
     cut_steps: Singles,
@@ -45,7 +46,8 @@ def ascend(
 ) -> tuple[float, float, float]:
     """Take accelerated gradient steps on the smoothed dual; return U, μ and the momentum.
 
-    `pairs` [t, 3] are the pairs of each triangle, the one between its two outer groups last.
+    `pairs` [t, 3] are the pairs of each triangle, the one between its two outer groups last;
+    `sides` are the right-hand sides of the cuts.
     """
     size = len(weights)
     m = int(math.sqrt(size) + 0.5)
@@ -79,7 +81,7 @@ def ascend(
                 r_new[b] -= new
                 r_new[c] += new
         for k in range(len(cut_y)):
-            slack = one
+            slack = sides[k]
             for p in range(pointer[k], pointer[k + 1]):
                 slack -= signs[p] * x[cut_pairs[p]]
             old = cut_y[k]
@@ -89,7 +91,7 @@ def ascend(
             cut_y[k] = new
             turned += (ahead - new) * (new - old)
             if new > zero:
-                total += new
+                total += sides[k] * new
                 for p in range(pointer[k], pointer[k + 1]):
                     r_new[cut_pairs[p]] -= signs[p] * new
         r_old, r, r_new = r, r_new, r_old
@@ -235,8 +237,8 @@ def step_lengths(pairs: Smalls, degree: Smalls, longest: float) -> Singles:
 
 
 @njit(cache=True)
-def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
-    """Return a pointer, the pairs of each cut, and their signs: +1 at the centre, −1 elsewhere."""
+def cut_pairs(cuts: IntMatrix, heads: IntVector, m: int) -> tuple[IntVector, Smalls, Singles]:
+    """Return a pointer, the pairs of each cut, and their signs: +1 between its sides, else −1."""
     pointer = np.zeros(len(cuts) + 1, np.int64)
     for k in range(len(cuts)):
         length = 0
@@ -252,7 +254,7 @@ def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
                 if cuts[k, p] >= 0:
                     i, j = cuts[k, q], cuts[k, p]
                     pairs[at] = min(i, j) * m + max(i, j)
-                    signs[at] = 1.0 if q == 0 else -1.0
+                    signs[at] = 1.0 if q < heads[k] <= p else -1.0
                     at += 1
     return pointer, pairs, signs
 
@@ -263,9 +265,10 @@ def subtract_rows(
     triangles: IntMatrix,
     triangle_values: IntVector,
     cuts: IntMatrix,
+    heads: IntVector,
     cut_values: IntVector,
 ) -> np.int64:
-    """Subtract Aᵀy above the diagonal and return Σy."""
+    """Subtract Aᵀy above the diagonal and return the sum of y times the right-hand sides."""
     total = np.int64(0)
     for t in range(len(triangles)):
         y = triangle_values[t]
@@ -280,15 +283,14 @@ def subtract_rows(
         y = cut_values[row]
         if y == 0:
             continue
-        c = cuts[row, 0]
         for p in range(1, cuts.shape[1]):
             t = cuts[row, p]
             if t < 0:
                 break
-            reduced[min(c, t), max(c, t)] -= y
-            for q in range(1, p):
-                reduced[cuts[row, q], t] += y  # T is in ascending order
-        total += y
+            for q in range(p):
+                s = cuts[row, q]
+                reduced[min(s, t), max(s, t)] += -y if q < heads[row] <= p else y
+        total += heads[row] * y
     return total
 
 
@@ -301,7 +303,7 @@ def grow_cuts(
     A depth is the distance of the point to the hyperplane of the cut.
     """
     m = len(x)
-    rows = np.full((m * starts, LONGEST + 1), -1, np.int64)
+    rows = np.full((m * starts, WIDEST), -1, np.int64)
     depths = np.zeros(m * starts)
     found = 0
     near = np.empty(m, np.int64)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from coalitions.game import FloatVector, IntMatrix, IntVector
-from solvers.branch_and_cut.dual.multipliers import LONGEST, Ages, Singles, Smalls
+from solvers.branch_and_cut.dual.multipliers import LONGEST, WIDEST, Ages, Singles, Smalls
 from solvers.seeds import RandomState
 
 
@@ -27,6 +27,7 @@ def ascend(
     pointer: IntVector,
     cut_pairs: Smalls,
     signs: Singles,
+    sides: Singles,
     cut_y: Singles,
     previous_cut_y: Singles,
     cut_steps: Singles,
@@ -48,6 +49,7 @@ def ascend(
     values = np.concatenate([y, cut_y]).astype(np.float64)
     before = np.concatenate([previous_y, previous_cut_y]).astype(np.float64)
     lengths = np.concatenate([steps, cut_steps]).astype(np.float64)
+    right = np.concatenate([np.ones(t), sides])
     w, r, r_old = (each.astype(np.float64) for each in (weights, reduced, previous_reduced))
     soft = x.astype(np.float64)
     for _ in range(iterations):
@@ -58,7 +60,7 @@ def ascend(
         turned = 0.0
         if len(values):
             ahead = values + beta * (values - before)
-            slack = 1.0 - np.add.reduceat(sign * soft.take(cells), starts)
+            slack = right - np.add.reduceat(sign * soft.take(cells), starts)
             new = np.maximum(ahead - mu * lengths * slack, 0.0)
             turned = float(((ahead - new) * (new - values)).sum())
             before, values = values, new
@@ -69,7 +71,7 @@ def ascend(
     x[:], reduced[:], previous_reduced[:] = soft, r, r_old
     y[:], cut_y[:] = values[:t], values[t:]
     previous_y[:], previous_cut_y[:] = before[:t], before[t:]
-    bound = float(values.sum() + (undecided * np.maximum(r, 0.0)).sum())
+    bound = float((right * values).sum() + (undecided * np.maximum(r, 0.0)).sum())
     return bound, mu, momentum
 
 
@@ -124,15 +126,15 @@ def step_lengths(pairs: Smalls, degree: Smalls, longest: float) -> Singles:
     return lengths
 
 
-def cut_pairs(cuts: IntMatrix, m: int) -> tuple[IntVector, Smalls, Singles]:
-    """Return a pointer, the pairs of each cut, and their signs: +1 at the centre, −1 elsewhere."""
+def cut_pairs(cuts: IntMatrix, heads: IntVector, m: int) -> tuple[IntVector, Smalls, Singles]:
+    """Return a pointer, the pairs of each cut, and their signs: +1 between its sides, else −1."""
     one, two = _places(cuts.shape[1])
     i, j = cuts[:, one], cuts[:, two]
     there = j >= 0
     pointer = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
     pairs = (np.minimum(i, j) * m + np.maximum(i, j))[there].astype(np.int32)
-    signs = np.broadcast_to(np.where(one == 0, 1.0, -1.0), there.shape)[there].astype(np.float32)
-    return pointer, pairs, signs
+    between = (one < heads[:, None]) & (two >= heads[:, None])
+    return pointer, pairs, np.where(between, 1.0, -1.0)[there].astype(np.float32)
 
 
 @functools.lru_cache(maxsize=2)
@@ -147,19 +149,20 @@ def subtract_rows(
     triangles: IntMatrix,
     triangle_values: IntVector,
     cuts: IntMatrix,
+    heads: IntVector,
     cut_values: IntVector,
 ) -> int:
-    """Subtract Aᵀy above the diagonal and return Σy, in whole numbers."""
+    """Subtract Aᵀy above the diagonal and return the sum of y times the right-hand sides."""
     m = len(reduced)
     flat = reduced.ravel()
     keys = (triangles[:, 0] * m + triangles[:, 1]) * m + triangles[:, 2]
     sides, _ = triangle_pairs(keys, m)
     for column, sign in ((0, 1), (1, 1), (2, -1)):
         np.subtract.at(flat, sides[:, column], sign * triangle_values)
-    pointer, cells, signs = cut_pairs(cuts, m)
+    pointer, cells, signs = cut_pairs(cuts, heads, m)
     spread = np.repeat(cut_values, np.diff(pointer)) * signs.astype(np.int64)
     np.subtract.at(flat, cells, spread)
-    return int(triangle_values.sum()) + int(cut_values.sum())
+    return int(triangle_values.sum()) + int(heads @ cut_values)
 
 
 def grow_cuts(
@@ -190,7 +193,7 @@ def grow_cuts(
             break
     length = np.count_nonzero(inside, axis=1)
     good = np.flatnonzero((length >= 3) & (left > 1.0 + violation))
-    rows = np.full((len(good), LONGEST + 1), -1, np.int64)
+    rows = np.full((len(good), WIDEST), -1, np.int64)
     rows[:, 0] = centre[good]
     which, nodes = np.nonzero(inside[good])
     place = np.arange(len(which)) - np.repeat(np.cumsum(length[good]) - length[good], length[good])

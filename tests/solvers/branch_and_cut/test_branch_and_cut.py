@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.compiling.clock import clock
 from solvers import solve
+from solvers.branch_and_cut import tree
 from solvers.optimality import positive_weight
 from solvers.proofs.verification import verify
 from solvers.solver import SOLVERS, Answer, Limits, Progress
@@ -222,7 +223,8 @@ def test_warm_start_is_not_lost():
     assert graph.value(CoalitionStructure.from_labels(again.labels)) >= value
 
 
-def test_splits_that_were_tried_before_are_proven():
+def test_splits_that_were_tried_before_are_proven(monkeypatch):
+    monkeypatch.setattr(tree, "MOST_FOR_PARTITIONS", 0)  # which would close the root
     upper = np.triu(np.random.default_rng(2).integers(-9, 10, (24, 24)), 1)
     graph = SynergyGraph((upper + upper.T).astype(float))
     solution = solve(graph, certificate=True)

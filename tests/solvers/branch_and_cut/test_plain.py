@@ -121,9 +121,9 @@ def test_cuts_are_violated_and_counted_as_the_kernels_do(seed):
     x = soft_point(rng, m) * 0.6
     cuts, depths = plain_dual.grow_cuts(x, 0.02, 10, random_state(0))
     assert len(cuts) == len(depths) > 0
-    pointer, pairs, signs = plain_dual.cut_pairs(cuts, m)
-    for mine, theirs in zip((pointer, pairs, signs), compiled_dual.cut_pairs(cuts, m), strict=True):
-        assert mine.tolist() == theirs.tolist()
+    heads = np.ones(len(cuts), np.int64)
+    pointer, pairs, signs = plain_dual.cut_pairs(cuts, heads, m)
+    same_pairs(cuts, heads, m)
     for row, cut in enumerate(cuts):
         members = cut[1:][cut[1:] >= 0]
         assert 3 <= len(set(members.tolist())) <= LONGEST
@@ -134,11 +134,17 @@ def test_cuts_are_violated_and_counted_as_the_kernels_do(seed):
     values, cut_values = np.array([5, 0, 7]), rng.integers(0, 9, len(cuts))
     reduced = [np.zeros((m, m), np.int64), np.zeros((m, m), np.int64)]
     totals = [
-        tools.subtract_rows(each, triangles, values, cuts, cut_values)
+        tools.subtract_rows(each, triangles, values, cuts, heads, cut_values)
         for tools, each in zip((plain_dual, compiled_dual), reduced, strict=True)
     ]
     assert totals[0] == totals[1]
     assert (reduced[0] == reduced[1]).all()
+
+
+def same_pairs(cuts, heads, m):
+    ours, theirs = (tools.cut_pairs(cuts, heads, m) for tools in (plain_dual, compiled_dual))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.tolist() == other.tolist()
 
 
 def test_a_few_steps_of_the_dual_go_where_the_kernel_goes():
@@ -148,14 +154,18 @@ def test_a_few_steps_of_the_dual_go_where_the_kernel_goes():
     keys = plain_dual.violated_triangles(soft_point(rng, m), 0, m, 0.02, 10**6)
     cuts, _ = plain_dual.grow_cuts(soft_point(rng, m) * np.float32(0.6), 0.02, 10, random_state(0))
     pairs, _ = plain_dual.triangle_pairs(keys, m)
-    pointer, cells, signs = plain_dual.cut_pairs(cuts, m)
+    # Two on the first side of every other cut: any sides will do for the arithmetic.
+    heads = np.where(np.arange(len(cuts)) % 2, 2, 1)
+    same_pairs(cuts, heads, m)
+    pointer, cells, signs = plain_dual.cut_pairs(cuts, heads, m)
     ends = []
     for tools in (plain_dual, compiled_dual):
         y, cut_y = np.zeros(len(keys), np.float32), np.zeros(len(cuts), np.float32)
         x, reduced = np.zeros(m * m, np.float32), weights.copy()
         bound, mu, _ = tools.ascend(
             *(weights, np.ones(m * m, np.float32), pairs, y, y.copy()),
-            *(np.full(len(y), 0.05, np.float32), pointer, cells, signs, cut_y, cut_y.copy()),
+            *(np.full(len(y), 0.05, np.float32), pointer, cells, signs),
+            *(heads.astype(np.float32), cut_y, cut_y.copy()),
             *(np.full(len(cut_y), 0.02, np.float32), reduced, reduced.copy(), x),
             *(0.2, 0.99, 1.0, 30),
         )
