@@ -1,6 +1,6 @@
 """Three groups of hospitals in one CSV: who finds the groups, and what that is worth.
 
-    python -m benchmarks.hospitals                 # the table of docs/measured/data.md, 24 CPU-seconds
+    python -m benchmarks.hospitals              # the table of docs/measured/data.md, 24 CPU-seconds
     python -m benchmarks.hospitals --seeds 0 --rows 60 --rounds 8
     python -m benchmarks.hospitals --plot docs/assets/hospitals.png      # the README's picture
 

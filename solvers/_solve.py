@@ -192,9 +192,8 @@ def solve(
     start = None if warm_start is None else problem.contract(warm_start.labels)
     if sizes is not None and not method.takes_sizes:
         raise InvalidInputError(
-            f"{name} cannot honour sizes, counts, weights or roles of coalitions (its reductions"
-            " would be wrong); use branch-and-price or local-search, or highs, cbc or cp-sat with"
-            " formulation full"
+            f"{name} cannot honour sizes, counts, weights or roles of coalitions; use"
+            " branch-and-price or local-search, or highs, cbc or cp-sat with formulation full"
         )
     gains = positive_weight(graph)
     if problem.graph is not graph:

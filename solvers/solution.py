@@ -140,7 +140,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative distance of value and bound: 0 if they meet."""
+        """Distance of value and bound, relative to the larger in size: 0 if they meet."""
         return relative_gap(self.value, self.bound)
 
     @property

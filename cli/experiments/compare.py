@@ -140,6 +140,7 @@ def compare_command(
     check_overruled(given, option or (), tuned)
     _check_name("--baseline", baseline, [row.name for row in rows])
     cells = planned_runs(shared, rows, numbers, out, force=force)
+    _check_metric(by, cells)
     results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
     document = comparison_document(rows, results, numbers, baseline, by)
     document["not_tuned"] = not_tuned(rows, tuned)
@@ -194,6 +195,16 @@ def _rows(
         if sweep.row in ALGORITHMS and sweep.row not in [row.name for row in rows]:
             rows.append(variant_of(sweep.row, sweep.row, {}))
     return checked_rows(swept(set_options(rows, options), cells))
+
+
+def _check_metric(metric: str | None, cells: Sequence[Cell]) -> None:
+    """Refuse a metric that is known and that no run will have, before the first of them."""
+    from learners.measures.metrics import LOSS, METRICS, USUAL
+
+    if metric not in METRICS or metric in (LOSS, *USUAL.values()):
+        return  # one of a run's own is found when a run has ended
+    if not all(metric in cell.config.metric for cell in cells):
+        raise InvalidInputError(f"the runs have no metric {metric!r}; add --metric {metric}")
 
 
 def _results(

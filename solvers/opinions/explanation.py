@@ -223,7 +223,8 @@ def _elsewhere(
         end = "the structure would lose nothing"
     else:
         end = f"the structure would lose {loss:.6g}"
-    return [f"The best other place for {name}{beside} is {where}: {end}."]
+    best = f"The best other place for {name}{beside} is {where}: {end}."
+    return [best, "That is if nobody else moves."]
 
 
 def _firmness(labels: Sequence[str], weakest: FragilePair) -> list[str]:

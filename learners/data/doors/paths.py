@@ -64,7 +64,7 @@ def is_path(dataset: str, known: Container[str]) -> bool:
     if dataset in known:
         return False
     path = Path(dataset)
-    return "/" in dataset or "\\" in dataset or path.suffix.lower() in READERS or path.is_dir()
+    return "/" in dataset or "\\" in dataset or path.suffix.lower() in READERS or path.exists()
 
 
 def read_path(asked: PathQuestion) -> Outcome:

@@ -115,6 +115,14 @@ def test_what_cannot_be_a_row_is_said_in_one_sentence(arguments, sentence, tmp_p
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_metric_that_no_run_would_have_is_refused_before_the_first(tmp_path, typed):  # noqa: F811
+    asked = ("compare", "--algorithms", "fedavg", "--seeds", "0", *SHORT, "--by", "auroc")
+    result = typed(*asked, "--out", tmp_path / "runs")
+    assert result.returncode == 2
+    assert "add --metric auroc" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_repeated_option_of_one_run_is_refused_too(typed):  # noqa: F811
     result = typed("run", *SHORT, "--algorithm", "fedprox", "--set", "mu=1", "--set", "mu=2")
     assert result.returncode == 2

@@ -31,6 +31,15 @@ def patients(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("command", [("datasets",), ("run", "--dataset")])
+def test_a_sheet_is_refused_with_what_would_do(command, typed, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patients.xlsx").write_bytes(b"PK")
+    result = typed(*command, "patients.xlsx", *PATIENTS)
+    assert result.returncode == 2
+    assert "not .xlsx; save the sheet as .csv" in result.stderr
+
+
 def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, tmp_path):  # noqa: F811
     out, again = tmp_path / "one", tmp_path / "two"
     asked = ("run", "--dataset", patients, *PATIENTS, "--metric", "auroc,accuracy", *QUICK)
