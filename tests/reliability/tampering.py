@@ -343,6 +343,12 @@ def triangle_replaced(subject: Subject, document: Document, rng: Rng) -> None:
     part["triangles"][k] = rng.integers(-1, len(part["nodes"]) + 1, 3).tolist()
 
 
+def sides_changed(subject: Subject, document: Document, rng: Rng) -> None:
+    part = _some_part(document, rng, lambda part: "heads" in part)
+    k = rng.integers(len(part["heads"]))
+    part["heads"][k] = int(rng.choice([part["heads"][k] - 1, part["heads"][k] + 1, -1, 2**40]))
+
+
 def merger_added(subject: Subject, document: Document, rng: Rng) -> None:
     part = _some_part(document, rng, lambda part: len(part["nodes"]) > 1)
     pair = rng.choice(len(part["nodes"]), 2, replace=False).tolist()
@@ -378,6 +384,7 @@ ODD = (
     node_list_changed,
     tree_changed,
     triangle_replaced,
+    sides_changed,
     merger_added,
     number_changed,
 )

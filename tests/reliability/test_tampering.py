@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
 from solvers import solve
+from solvers.branch_and_cut import tree
 from tests.reliability.graphs import KINDS, case
 from tests.reliability.reference import exact_optimum, exact_value
 from tests.reliability.soak import named, parts
@@ -30,12 +32,24 @@ def small(seeds: Iterable[int]) -> Iterator[Subject]:
 
 
 def branching(seeds: Iterable[int]) -> Iterator[Subject]:
-    """Yield proofs with trees: small graphs are mostly closed at the root."""
+    """Yield proofs with trees: cuts of two sides would close these graphs at the root."""
     for seed in seeds:
-        rng = np.random.default_rng([26, seed])
-        upper = np.triu(np.rint(100 * rng.normal(0.05, 0.5, (24, 24))), 1)
-        links = {"must_link": ((0, 1),), "cannot_link": ((2, 3),)} if seed % 2 else {}
-        yield solved(f"branching {seed}", SynergyGraph(upper + upper.T), links)
+        with patch.object(tree, "MOST_FOR_PARTITIONS", 0):
+            yield middling(f"branching {seed}", seed)
+
+
+def two_sided(seeds: Iterable[int]) -> Iterator[Subject]:
+    """Yield proofs by cuts that have several nodes on both sides."""
+    for seed in seeds:
+        yield middling(f"two-sided {seed}", seed)
+
+
+def middling(name, seed) -> Subject:
+    """Return the proof of a graph that is too hard for triangles and cuts of one centre."""
+    rng = np.random.default_rng([26, seed])
+    upper = np.triu(np.rint(100 * rng.normal(0.05, 0.5, (24, 24))), 1)
+    links = {"must_link": ((0, 1),), "cannot_link": ((2, 3),)} if seed % 2 else {}
+    return solved(name, SynergyGraph(upper + upper.T), links)
 
 
 def solved(name, graph, links, optimum=None) -> Subject:
@@ -66,15 +80,19 @@ def attacked(subjects: Iterable[Subject], times: int, record_property) -> Counte
 
 def test_tampered_proofs_of_small_graphs(record_property):
     refused = attacked(small(range(len(KINDS))), 1, record_property)
-    # The attack is real: it reaches every tampering that does not need a tree.
-    assert all(
-        refused[change.__name__] for change in (*FALSE, *ODD) if "tree" not in change.__name__
-    )
+    # The attack is real: it reaches every tampering that needs neither a tree nor two sides.
+    others = {"tree_changed", "sides_changed"}
+    assert all(refused[each.__name__] for each in (*FALSE, *ODD) if each.__name__ not in others)
 
 
 def test_tampered_proofs_with_trees(record_property):
     refused = attacked(branching(range(2)), 2, record_property)
     assert refused["tree_changed"]
+
+
+def test_tampered_proofs_with_cuts_of_two_sides(record_property):
+    refused = attacked(two_sided(range(2)), 2, record_property)
+    assert refused["sides_changed"]
 
 
 @pytest.mark.slow
@@ -89,3 +107,4 @@ def test_tampered_proofs_of_thousands_of_graphs(seeds, record_property):
 def test_many_tamperings_of_proofs_with_trees(record_property):
     (seeds,) = parts(40, 40)
     attacked(branching(seeds), 10, record_property)
+    attacked(two_sided(seeds), 10, record_property)
