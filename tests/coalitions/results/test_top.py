@@ -36,6 +36,7 @@ def outcomes(game, truth, k, seeds, **options):
     return len(settled), wrong, float(np.median([one.evaluations for one in found]))
 
 
+@pytest.mark.slow
 def test_a_hundred_seeds_are_right_at_least_as_often_as_claimed():
     rng = np.random.default_rng(3)
     rows = np.array([[mask >> k & 1 for k in range(8)] for mask in range(1 << 8)])

@@ -104,6 +104,7 @@ def test_the_process_says_of_a_held_out_pair_what_a_fit_without_it_says(game):
     assert whole.held_out[left_out] == pytest.approx(float(guess[0]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_held_out_errors_of_few_pairs_are_about_those_of_new_pairs():
     """The parameters of a process fit some of 49 pairs by luck, if they have seen them all."""
     claims = np.random.default_rng(100).integers(1, 80, 25)
@@ -308,6 +309,7 @@ def test_a_data_game_gets_better_with_the_budget():
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
+@pytest.mark.slow
 def test_more_pairs_than_the_process_holds_are_used_as_held_out_ones(monkeypatch, game):
     monkeypatch.setattr("coalitions.surrogates.process.MAX_PAIRS", 50)
     pool = pool_of(game, 9, 120)
