@@ -113,6 +113,17 @@ class Samples:
         few = self.some(chosen)
         return few._handed(few._kept), few.targets
 
+    def take_rows(self, chosen: Tensor) -> tuple[Batch, Tensor]:
+        """Return the inputs and targets of indices [n, width], each [n, width, …]."""
+        inputs, targets = self.take(chosen.flatten())
+
+        def in_rows(each: Tensor) -> Tensor:
+            return each.reshape(*chosen.shape, *each.shape[1:])
+
+        if isinstance(inputs, Tensor):
+            return in_rows(inputs), in_rows(targets)
+        return {name: in_rows(each) for name, each in inputs.items()}, in_rows(targets)
+
     def chunks(self, size: int) -> Iterable[tuple[Batch, Tensor]]:
         """Yield all inputs and targets in order, `size` at a time."""
         for begin in range(0, len(self), size):

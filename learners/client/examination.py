@@ -215,16 +215,7 @@ class _Sitting:
         at = torch.arange(begin, begin + width)[None].expand(active, -1)
         here = at < sizes[:active, None]
         chosen = self._starts[:active, None] + torch.where(here, at, 0)
-        flat, flat_targets = self._pool.take(chosen.flatten())
-
-        def per_client(each: Tensor) -> Tensor:
-            return each.reshape(active, width, *each.shape[1:])
-
-        inputs: Batch = (
-            per_client(flat)
-            if isinstance(flat, Tensor)
-            else {name: per_client(each) for name, each in flat.items()}
-        )
+        inputs, targets = self._pool.take_rows(chosen)
         models = (
             self._models
             if self._shared
@@ -233,7 +224,7 @@ class _Sitting:
         outputs = self._outputs(models, inputs)
         if self._n_models == 1:
             outputs = outputs[:, None]
-        return outputs, per_client(flat_targets), to_device(here, self._workspace.device)
+        return outputs, targets, to_device(here, self._workspace.device)
 
     def _count(self, outputs: Tensor, targets: Tensor, real: Tensor) -> _Counted:
         goal, n = self._workspace.goal, len(self._some)

@@ -193,18 +193,8 @@ class _Stack:
         width = min(EVALUATION_CHUNK, self._longest - begin)
         at = torch.arange(begin, begin + width)[None].expand(active, -1)
         here = at < sizes
-        flat, flat_targets = self._pool.take(
-            (self._starts[:active, None] + torch.where(here, at, 0)).flatten()
-        )
-
-        def per_entry(each: Tensor) -> Tensor:
-            return each.reshape(active, width, *each.shape[1:])
-
-        inputs: Batch = (
-            per_entry(flat)
-            if isinstance(flat, Tensor)
-            else {name: per_entry(each) for name, each in flat.items()}
-        )
+        chosen = self._starts[:active, None] + torch.where(here, at, 0)
+        inputs, targets = self._pool.take_rows(chosen)
         shares = here.sum(1) / self._sizes[:active]
         real = here.clone()
         real[:, 0] = True  # who has no sample here has one that counts for nothing: 0/0 otherwise
@@ -217,7 +207,7 @@ class _Stack:
             losses = self._loss_of_each(
                 models,
                 inputs,
-                per_entry(flat_targets),
+                targets,
                 to_device(real.to(kind), workspace.device),
             )
             slopes = torch.autograd.grad(

@@ -414,24 +414,14 @@ class _Stack:
         for name in self._trained:
             model[name].requires_grad_()
         received = {name: each[:n] for name, each in self._received.items()}
-        flat_inputs, flat_targets = self._pool.take(self._chosen[t, :n].flatten())
-        width = self._chosen.shape[2]
-
-        def per_client(flat: Tensor) -> Tensor:
-            return flat.reshape(n, width, *flat.shape[1:])
-
-        inputs: Batch = (
-            per_client(flat_inputs)
-            if isinstance(flat_inputs, Tensor)
-            else {name: per_client(each) for name, each in flat_inputs.items()}
-        )
+        inputs, targets = self._pool.take_rows(self._chosen[t, :n])
         self._workspace.module.train()
         with torch.enable_grad():
             goals, losses = self._loss_of_each(
                 model,
                 received,
                 inputs,
-                per_client(flat_targets),
+                targets,
                 self._real[t, :n],
                 [each[t, :n] for each in self._kept],
             )

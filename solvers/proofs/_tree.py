@@ -106,7 +106,7 @@ def _check_rows(part: Part, name: str) -> None:
         and not (ordered[:, 1:] == ordered[:, :-1]).any(),
         f"{name} has a cut that is none",
     )
-    heads = _heads(part)
+    heads = part.sides
     refuse_unless(
         heads.shape == (len(cuts),) and bool(((heads >= 1) & (heads < there.sum(axis=1))).all()),
         f"{name} has a cut without two sides",
@@ -140,7 +140,7 @@ class _Walk:
         self._start = np.concatenate([[0], np.cumsum(rows)])
         self._pair = np.searchsorted(names, keys[: len(ends)])
         self._sign = signs
-        self._sides = np.concatenate([np.ones(len(part.triangles), np.int64), _heads(part)])
+        self._sides = np.concatenate([np.ones(len(part.triangles), np.int64), part.sides])
         self._groups: IntVector = np.arange(n)
         self._slots: IntVector | None = np.arange(len(names) + 1)
         self._trail: list[tuple[bool, IntVector, int]] = []
@@ -380,7 +380,7 @@ def _entries(part: Part) -> tuple[IntVector, IntVector, IntVector]:
     rows = [np.full(len(triangles), 3)]
     pairs = np.array(list(itertools.combinations(range(cuts.shape[1]), 2)), np.int64).reshape(-1, 2)
     one, two = pairs.T
-    heads = _heads(part)[:, None]
+    heads = part.sides[:, None]
     for start in range(0, len(cuts), 4096):  # some at a time: most cuts are far from the longest
         block = cuts[start : start + 4096]
         there = block[:, two] >= 0  # the later one of the two
@@ -390,11 +390,6 @@ def _entries(part: Part) -> tuple[IntVector, IntVector, IntVector]:
         between = (one < head) & (head <= two)
         signs.append(np.where(between, -1, 1).astype(np.int8)[there])
     return np.concatenate(rows), np.concatenate(ends), np.concatenate(signs)
-
-
-def _heads(part: Part) -> IntVector:
-    """Return how many nodes are on the first side of each cut: its right-hand side."""
-    return np.ones(len(part.cuts), np.int64) if part.heads is None else part.heads
 
 
 def _size(part: Part) -> int:

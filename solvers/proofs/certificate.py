@@ -126,6 +126,11 @@ class Part:
     heads: IntVector | None = None
     tree: tuple[Branch, ...] = (Branch(),)
 
+    @property
+    def sides(self) -> IntVector:
+        """How many nodes are on the first side of each cut: its right-hand side."""
+        return np.ones(len(self.cuts), np.int64) if self.heads is None else self.heads
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -235,7 +240,7 @@ class Certificate:
 def _part_to_json(part: Part) -> dict[str, Any]:
     # Stages share most of their inequalities; each is written once.
     triangles, which = np.unique(part.triangles, axis=0, return_inverse=True)
-    heads = np.ones(len(part.cuts), np.int64) if part.heads is None else part.heads
+    heads = part.sides
     both = np.column_stack((heads, part.cuts))
     cuts, which_cut = np.unique(both, axis=0, return_inverse=True)
     number = np.concatenate([which.ravel(), len(triangles) + which_cut.ravel()])
