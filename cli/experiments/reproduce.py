@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from learners.reproduction.carry_out import Plan, Reproduced
+    from learners.settings.config import RunConfig
 
 SCALES = ("smoke", "small", "paper")
 
@@ -57,9 +59,6 @@ def reproduce_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and do nothing.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace runs in --out that have other settings.")
-    ] = False,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -84,7 +83,7 @@ def reproduce_command(
     from learners.reproduction.carry_out import carry_out, plan
 
     plans = [
-        plan(name, scale, out, seeds=seeds, data_dir=data_dir, force=force)  # type: ignore[arg-type]
+        plan(name, scale, out, seeds=seeds, data_dir=data_dir)  # type: ignore[arg-type]
         for name in chosen
     ]
     say = _speaker(quiet)
@@ -92,7 +91,8 @@ def reproduce_command(
     if dry_run:
         return
     done = []
-    for each in plans:
+    for planned in plans:
+        each = planned.as_it_stands()
         with CellsLine(each.cells, jobs, shown=not quiet, verbose=verbose) as line:
             command = _typed(each.name, scale, seeds, data_dir)
             done.append(carry_out(each, jobs=jobs, watch=line, command=command))
@@ -123,28 +123,32 @@ def _speaker(quiet: bool) -> Any:  # noqa: ANN401 (a function of a text)
 
 def _say_cost(plans: Sequence[Plan], jobs: int, say: Any, *, told: bool) -> None:  # noqa: ANN401
     """Say how many runs are left and, where it matters, how long they will take."""
+    ahead: set[Path | None] = set()  # what two experiments have in common is made once
+    known: dict[str, float] = {}
     for each in plans:
-        finished = len(each.cells) - each.left
-        there = f", {finished} of them are there" if finished else ""
+        left = [cell for cell in each.cells if cell.stage != "finished"]
+        there = f", {n} of them are there" if (n := len(each.cells) - len(left)) else ""
+        new = [cell for cell in left if cell.folder not in ahead]
+        ahead.update(cell.folder for cell in new)
+        earlier = f", {n} of them are also earlier ones'" if (n := len(left) - len(new)) else ""
         cost = ""
-        if told and each.left:
-            cost = f", about {spoken_time(_seconds(each) / max(1, jobs))} on this machine"
-        say(f"{each.name}: {len(each.cells)} runs{there}{cost}")
+        if told and new:
+            seconds = sum(_seconds(cell.config, known) for cell in new)
+            cost = f", about {spoken_time(seconds / max(1, jobs))} on this machine"
+        say(f"{each.name}: {len(each.cells)} runs{there}{earlier}{cost}")
 
 
-def _seconds(plan: Plan) -> float:
-    """Return what the runs that are left would take, by a rehearsal of each kind."""
+def _seconds(config: RunConfig, known: dict[str, float]) -> float:
+    """Return what a run would take, by a rehearsal of one of those that take as long."""
     from learners.runs.forecast import forecast
+    from learners.settings.config import settings_digest
 
-    known: dict[Any, float] = {}
-    for key, cell in zip(plan.keys, plan.cells, strict=True):
-        if key not in known and cell.stage != "finished":
-            known[key] = forecast(cell.config).seconds
-    return sum(
-        known[key]
-        for key, cell in zip(plan.keys, plan.cells, strict=True)
-        if cell.stage != "finished"
-    )
+    # Rates and strengths change what is learned, not how long it takes.
+    whole = {name: value for name, value in config.options.items() if not isinstance(value, float)}
+    like = settings_digest(replace(config, lr=1.0, momentum=0.0, poison=(), options=whole))
+    if like not in known:
+        known[like] = forecast(config).seconds
+    return known[like]
 
 
 def _list(json_output: bool) -> None:

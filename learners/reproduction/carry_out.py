@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 import os
 import platform
 import re
@@ -26,7 +27,8 @@ from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
 from learners.reproduction.summary import write_summary
 from learners.reproduction.tables import agreements, comma_separated, latex, markdown
-from learners.runs.run import Result, completed
+from learners.runs.run import completed
+from learners.settings.config import settings_digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,10 +45,8 @@ class Plan:
     ----------
     name, experiment, scale, seeds, folder
         Which, how much of it, and where it is kept.
-    cells
-        Its runs, seed by seed, each with how far it is.
-    keys
-        The row and the columns of every cell.
+    runs
+        Its runs by row and columns, one for each seed, each with how far it is.
     """
 
     name: str
@@ -54,13 +54,30 @@ class Plan:
     scale: Scale
     seeds: tuple[int, ...]
     folder: Path
-    cells: tuple[Cell, ...]
-    keys: tuple[Key, ...]
+    runs: Mapping[Key, tuple[Cell, ...]]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """What there is to run: seed by seed, so that early seeds are complete early."""
+        found: dict[Path | None, Cell] = {}
+        for cell in itertools.chain.from_iterable(zip(*self.runs.values(), strict=True)):
+            found.setdefault(cell.folder, cell)
+        return tuple(found.values())
 
     @property
     def left(self) -> int:
         """Runs that are not finished."""
         return sum(cell.stage != "finished" for cell in self.cells)
+
+    def as_it_stands(self) -> Plan:
+        """Return the plan with how far its runs are now: other experiments may have made some."""
+        return replace(
+            self,
+            runs={
+                key: tuple(planned_cell(cell.name, cell.config, cell.folder) for cell in cells)
+                for key, cells in self.runs.items()
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -96,9 +113,10 @@ def plan(
     *,
     seeds: int | None = None,
     data_dir: Path | None = None,
-    force: bool = False,
 ) -> Plan:
     """Return an experiment with all its runs, checked before the first of them.
+
+    Runs are kept by their settings, so that experiments share those that they have in common.
 
     Parameters
     ----------
@@ -112,8 +130,6 @@ def plan(
         Number of seeds; what is usual at the scale if None.
     data_dir
         Where data files are.
-    force
-        Replace runs that were made with other settings.
     """
     experiment = EXPERIMENTS[name]()
     experiment.data_dir = data_dir
@@ -122,22 +138,21 @@ def plan(
         raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")
     first = experiment.first_seed
     numbers = tuple(range(first, first + n_seeds))
-    folder = out / name
-    runs = experiment.runs(scale)
-    cells, keys = [], []
     shared: dict[str, Any] = {}
     if scale == "smoke":
         shared["workers"] = 1  # such runs are over before workers have started
     elif data_dir is not None:
         shared["data_dir"] = str(data_dir.resolve())
-    configs = {key: completed({**shared, **given, "seed": 0}) for key, given in runs.items()}
-    for seed in numbers:  # seed by seed, so that early seeds are complete early
-        for key, config in configs.items():
-            place = folder / "runs" / _slug(key) / f"seed{seed}"
-            title = ", ".join(part for part in key if part)
-            cells.append(planned_cell(title, replace(config, seed=seed), place, force=force))
-            keys.append(key)
-    return Plan(name, experiment, scale, numbers, folder, tuple(cells), tuple(keys))
+    runs = {}
+    for key, given in experiment.runs(scale).items():
+        config = completed({**shared, **given, "seed": 0})
+        title = ", ".join(part for part in key if part)
+        place = out / "runs" / f"{config.algorithm}-{config.dataset}-{settings_digest(config)}"
+        runs[key] = tuple(
+            planned_cell(title, replace(config, seed=seed), place / f"seed{seed}")
+            for seed in numbers
+        )
+    return Plan(name, experiment, scale, numbers, out / name, runs)
 
 
 def carry_out(
@@ -158,10 +173,10 @@ def carry_out(
     """
     needed("matplotlib")
     experiment, scale = plan.experiment, plan.scale
-    everything = run_cells(plan.cells, jobs=jobs, watch=watch)
-    results: dict[Key, list[Result]] = {}
-    for key, result in zip(plan.keys, everything, strict=True):
-        results.setdefault(key, []).append(result)
+    cells = plan.cells
+    folders = [cell.folder for cell in cells]
+    made = dict(zip(folders, run_cells(cells, jobs=jobs, watch=watch), strict=True))
+    results = {key: [made[cell.folder] for cell in each] for key, each in plan.runs.items()}
     found = experiment.measured(results, scale, plan.seeds)
     claims = tuple(experiment.claims(found, results))
     reproduced = Reproduced(plan, found, experiment.printed, claims)
@@ -186,9 +201,8 @@ def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> Non
     for name, figure in figures.items():
         for kind in ("svg", "png"):
             files[f"{name}.{kind}"] = _picture(figure, kind)
-    for key, cell in zip(plan.keys, plan.cells, strict=True):
-        if cell.config.seed == plan.seeds[0]:
-            files[f"configurations/{_slug(key)}.toml"] = cell.config.toml().encode()
+    for key, (cell, *_) in plan.runs.items():
+        files[f"configurations/{_slug(key)}.toml"] = cell.config.toml().encode()
     for name, content in files.items():
         path = plan.folder / name
         path.parent.mkdir(exist_ok=True)

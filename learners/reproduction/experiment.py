@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -68,7 +68,10 @@ class Experiment(ABC):
 
     @abstractmethod
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the settings of all runs, without their seeds; empty if nothing is trained."""
+        """Return the settings of all runs, without their seeds; empty if nothing is trained.
+
+        Rows with the same settings share a run, also those of other experiments.
+        """
 
     @abstractmethod
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
@@ -159,30 +162,24 @@ class AccuracyTable(Experiment):
         """Return the settings that all rows share, by column."""
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return a run for every row in every column; rows that test its other models share it."""
-        methods = self.methods(scale)
+        """Return a run for every row in every column."""
         return {
             (row, column): method.run(shared)
             for column, shared in self.federations(scale).items()
-            for row, method in methods.items()
-            if _made_by(row, methods) == row
+            for row, method in self.methods(scale).items()
         }
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return the accuracies."""
-        methods = self.methods(scale)
         columns = tuple(self.federations(scale))
         return Measured(
             columns,
             {
                 row: {
-                    column: [
-                        mean_accuracy(each, method.tested)
-                        for each in results[_made_by(row, methods), column]
-                    ]
+                    column: [mean_accuracy(each, method.tested) for each in results[row, column]]
                     for column in columns
                 }
-                for row, method in methods.items()
+                for row, method in self.methods(scale).items()
             },
         )
 
@@ -191,9 +188,3 @@ class AccuracyTable(Experiment):
         from learners.reproduction.claims import best
 
         return [best(found, self.ours, column, self.printed) for column in found.columns]
-
-
-def _made_by(row: str, methods: Mapping[str, Method]) -> str:
-    """Return the first row whose run a row reads: the same but for the model that is tested."""
-    wanted = replace(methods[row], tested="")
-    return next(name for name, each in methods.items() if replace(each, tested="") == wanted)

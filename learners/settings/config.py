@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -361,6 +362,22 @@ def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any,
         for key in dict.fromkeys([*ours, *theirs])
         if key not in NO_EFFECT and ours.get(key) != theirs.get(key)
     ]
+
+
+def settings_digest(config: RunConfig) -> str:
+    """Return ten characters that runs have in common if they differ in their seed alone.
+
+    How often a run is tested is told by them, too: some figures are curves.
+
+    Examples
+    --------
+    >>> few, many = RunConfig(workers=1), RunConfig(workers=4, seed=7)
+    >>> settings_digest(few) == settings_digest(many) != settings_digest(RunConfig(rounds=9))
+    True
+    """
+    left_out = {"seed", *NO_EFFECT} - {"evaluate_every"}
+    kept = {key: value for key, value in sorted(_told(config).items()) if key not in left_out}
+    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:10]
 
 
 def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)

@@ -53,7 +53,7 @@ def test_an_experiment_ends_with_a_table_and_verdicts(name, tmp_path):
     table = (folder / "table.md").read_text()
     assert all(row in table for row in done.found.rows)
     configurations = list(folder.glob("configurations/*.toml"))
-    assert len(configurations) == len(set(planned.keys))
+    assert len(configurations) == len(planned.runs)
     for path in configurations:
         RunConfig.read(path)
     again = plan(name, "smoke", tmp_path)
@@ -112,6 +112,25 @@ def test_finished_runs_are_read_and_other_settings_refused(tmp_path):
     toml = next((tmp_path / "pfedsv-fig2" / "configurations").glob("*.toml"))
     assert completed(RunConfig.read(toml)).rounds == 2
     assert re.search(r"\d seeds", (tmp_path / "pfedsv-fig2" / "table.md").read_text())
+
+
+def test_runs_that_two_experiments_have_in_common_are_made_once(tmp_path):
+    table = plan("fedc2i-table3", "smoke", tmp_path)
+    figure = plan("fedc2i-fig3", "smoke", tmp_path)
+    assert figure.left == 1
+    carry_out(table)
+    made = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/result.json")}
+    assert len(made) == len(table.cells) == 6
+    assert figure.as_it_stands().left == 0
+    carry_out(figure.as_it_stands())
+    assert made == {path: path.stat().st_mtime_ns for path in made}
+    assert len(list(tmp_path.glob("runs/*/*/result.json"))) == 6
+
+
+def test_rows_that_test_two_models_of_a_run_share_it(tmp_path):
+    planned = plan("fedacs-table1", "smoke", tmp_path, seeds=2)
+    assert len(planned.runs) == 5
+    assert len(planned.cells) == 3 * 2
 
 
 KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
