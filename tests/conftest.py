@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from functools import wraps
 from pathlib import Path
 
 import numpy as np
 import pytest
-from coverage import Coverage
 from hypothesis import settings
 
 # Real data and benchmark instances, which are not in the repository.
@@ -21,35 +18,6 @@ SHARED = Path(os.environ.get("COALITIONS_SHARED") or Path(__file__).resolve().pa
 settings.register_profile("default", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("long", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("default")
-
-TRACED_EXAMPLES = 10
-"""How many examples of a property coverage follows: the others go the same lines once more."""
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Trace the first examples of a property only; tracing takes a quarter of a test's time."""
-    property_ = getattr(getattr(item, "obj", None), "hypothesis", None)
-    coverage = Coverage.current()
-    if property_ is None or coverage is None:
-        return (yield)
-    example, examples = property_.inner_test, 0
-
-    @wraps(example)
-    def counted(*arguments, **named):
-        nonlocal examples
-        examples += 1
-        if examples == TRACED_EXAMPLES + 1:
-            coverage.stop()
-        return example(*arguments, **named)
-
-    property_.inner_test = counted
-    try:
-        return (yield)
-    finally:
-        property_.inner_test = example
-        if examples > TRACED_EXAMPLES:
-            coverage.start()
 
 
 @pytest.fixture

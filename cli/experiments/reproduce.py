@@ -123,6 +123,8 @@ def _speaker(quiet: bool) -> Any:  # noqa: ANN401 (a function of a text)
 
 def _say_cost(plans: Sequence[Plan], jobs: int, say: Any, *, told: bool) -> None:  # noqa: ANN401
     """Say how many runs are left and, where it matters, how long they will take."""
+    from learners.comparisons.cells import cores
+
     ahead: set[Path | None] = set()  # what two experiments have in common is made once
     known: dict[str, float] = {}
     for each in plans:
@@ -133,16 +135,18 @@ def _say_cost(plans: Sequence[Plan], jobs: int, say: Any, *, told: bool) -> None
         earlier = f", {n} of them are also earlier ones'" if (n := len(left) - len(new)) else ""
         cost = ""
         if told and new:
-            seconds = sum(_seconds(cell.config, known) for cell in new)
-            cost = f", about {spoken_time(seconds / max(1, jobs))} on this machine"
+            seconds = sum(_seconds(cell.config, jobs, known) for cell in new)
+            cost = f", about {spoken_time(seconds / (jobs or cores()))} on this machine"
         say(f"{each.name}: {len(each.cells)} runs{there}{earlier}{cost}")
 
 
-def _seconds(config: RunConfig, known: dict[str, float]) -> float:
+def _seconds(config: RunConfig, jobs: int, known: dict[str, float]) -> float:
     """Return what a run would take, by a rehearsal of one of those that take as long."""
     from learners.runs.forecast import forecast
     from learners.settings.config import settings_digest
 
+    if jobs != 1:  # runs at a time have one process each; one alone has as many as it may
+        config = replace(config, workers=1)
     # Rates and strengths change what is learned, not how long it takes.
     whole = {name: value for name, value in config.options.items() if not isinstance(value, float)}
     like = settings_digest(replace(config, lr=1.0, momentum=0.0, poison=(), options=whole))

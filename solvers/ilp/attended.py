@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,6 +28,15 @@ OVERTIME = 0.25
 
 LAST_WORDS = 0.5
 """Seconds from the request to stop to the end of a program that does not follow it."""
+
+# Asks Linux to end this process with its parent (PR_SET_PDEATHSIG, SIGKILL), then becomes the
+# program; a parent that is gone already is another one now.
+_GUARD = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def in_thread(work: Callable[[], T], stop: Callable[[], None], limits: Limits) -> T:
@@ -62,8 +72,11 @@ def run_program(command: list[str], limits: Limits) -> tuple[int | None, str]:
     """Run a program within the limits; return its exit code, None if it was ended, and its output.
 
     At the deadline, or at Ctrl-C, it is asked to stop by the signal that Ctrl-C sends. It has
-    a process group of its own, so that a terminal does not send it the same signal once more.
+    a process group of its own, so that a terminal does not send it the same signal once more. On
+    Linux it ends with this process, however that ends: ``kill -9`` leaves no solver behind.
     """
+    if sys.platform == "linux" and sys.executable:
+        command = [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *command]
     own_group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     process = subprocess.Popen(
         command,
