@@ -76,7 +76,8 @@ class Inversion:
     privacy
         The noise of the third row.
     round_psnr
-        For each picture of the real round, the PSNR of the most similar one that was found.
+        For each picture of the real round, the PSNR of the most similar one that was found;
+        empty if none was attacked.
     """
 
     pictures: tuple[Attacked, ...]
@@ -117,6 +118,7 @@ def inversion_of(
     method: Method = "auto",
     steps: int | None = None,
     privacy: Privacy | None = None,
+    real_round: bool = True,
     on_picture: OnPicture | None = None,
 ) -> Inversion:
     """Return what an attacker recovers from uploads in the setting of a run.
@@ -137,6 +139,8 @@ def inversion_of(
     privacy
         The noise to attack through; the run's own if it has some, else σ = 1 and clip 1 in update
         mode.
+    real_round
+        Whether to attack a real round, too: it takes longer than some pictures alone.
     on_picture
         Called after each picture.
     """
@@ -180,14 +184,8 @@ def inversion_of(
         found.append(Attacked(pictures_there[at], *images))
         if on_picture is not None:
             on_picture(at, found[-1])
-    many = Split(pictures_there[:ROUND_PICTURES], train_data.targets[:ROUND_PICTURES])
-    received, sent = attacker.upload(many, None, epochs=config.local_epochs)
-    guesses = attacker.recovered(received, sent, n_pictures=len(many), labels=many.targets)
-    best = [
-        max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses)
-        for image in pictures_there[:ROUND_PICTURES]
-    ]
-    return Inversion(tuple(found), attacker.method, privacy, tuple(best))
+    best = attacker.after_a_round(train_data, pictures_there) if real_round else ()
+    return Inversion(tuple(found), attacker.method, privacy, best)
 
 
 class _Attacker:
@@ -248,6 +246,16 @@ class _Attacker:
             seed=seed,
             bounds=(-1.0, 1.0),
         ).images
+
+    def after_a_round(self, split: Split, pictures: Tensor) -> tuple[float, ...]:
+        """Return how well each of a client's first pictures is found after a real round."""
+        many = Split(pictures[:ROUND_PICTURES], split.targets[:ROUND_PICTURES])
+        received, sent = self.upload(many, None, epochs=self.config.local_epochs)
+        guesses = self.recovered(received, sent, n_pictures=len(many), labels=many.targets)
+        return tuple(
+            max(likeness(image, guess, VALUE_RANGE)[0] for guess in guesses)
+            for image in pictures[:ROUND_PICTURES]
+        )
 
     def _network(self) -> nn.Module:
         module = build_model(

@@ -132,7 +132,7 @@ def plan(
         Where data files are.
     """
     experiment = EXPERIMENTS[name]()
-    experiment.data_dir = data_dir
+    experiment.data_dir, experiment.folder = data_dir, out / name
     n_seeds = experiment.seeds[scale] if seeds is None else seeds
     if n_seeds < 1:
         raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")

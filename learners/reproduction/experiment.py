@@ -45,6 +45,8 @@ class Experiment(ABC):
         Name of the file with what the paper prints, if it prints numbers.
     data_dir
         Where data files are, for experiments that read some without a run.
+    folder
+        Where the experiment is kept, for those that compute for long without a run.
     seeds
         Number of seeds by scale, if not the usual one.
     first_seed
@@ -53,6 +55,7 @@ class Experiment(ABC):
 
     source: ClassVar[str | None] = None
     data_dir: Path | None = None
+    folder: Path | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS
     first_seed: ClassVar[int] = 0
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
+from coalitions.files.writing import atomic_write
 from learners.algorithms.pfedsv import Order, PFedSV, chosen_downloads
 from learners.data.ground_truth import label_overlap
 from learners.data.partitions import shares_of
 from learners.models import build_model
+from learners.privacy.mechanism import Privacy
 from learners.reproduction.claims import Claim, above, exact
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Results, Scale
 from learners.reproduction.measured import Measured
@@ -20,7 +22,15 @@ from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traf
 from learners.rows.parameters import Cut, Layout
 from learners.settings.seeding import generator
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from learners.attacks.inversion import Attacked
+
 ROUNDS, CLIENTS = 20, 10
+
+NOISE = Privacy("updates", 1.0, 1.0, 1e-5)
+"""What hides the pictures of Fig. 11: σ and clip are 1."""
 
 TRAFFIC: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "pFedSV": ("pfedsv", {"dynamic": False}),
@@ -194,25 +204,11 @@ class Fig11(_Counted):
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return how like the recovered pictures are to the true ones."""
-        from learners.attacks.inversion import inversion_of
-        from learners.privacy.mechanism import Privacy
-        from learners.settings.config import RunConfig
-
-        pictures = {"smoke": 1, "small": 4, "paper": 10}[scale]
         plain, noised = [], []
         for seed in seeds:
-            config = RunConfig(
-                dataset="digits" if scale == "smoke" else "cifar10",
-                data_dir=None if self.data_dir is None else str(self.data_dir),
-                model="mlp" if scale == "smoke" else "lenet-dlg",
-                clients=1, partition="iid", train_size=20, lr=0.1, local_epochs=1, seed=seed,
-            )  # fmt: skip
-            found = inversion_of(
-                config, pictures=pictures, steps=20 if scale == "smoke" else None,
-                privacy=Privacy("updates", 1.0, 1.0, 1e-5),
-            )  # fmt: skip
-            plain.append(float(np.mean([each.likeness[0] for each in found.pictures])))
-            noised.append(float(np.mean([each.noised_likeness[0] for each in found.pictures])))
+            found = self._pictures(scale, seed)
+            plain.append(float(np.mean([each.likeness[0] for each in found])))
+            noised.append(float(np.mean([each.noised_likeness[0] for each in found])))
         return Measured(("PSNR",), {"original": {"PSNR": plain}, "σ = 1": {"PSNR": noised}}, "dB")
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
@@ -228,6 +224,38 @@ class Fig11(_Counted):
                 min(found.rows["original"]["PSNR"]) - 20,
             ),
         ]
+
+    def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
+        """Return the pictures of the first seed: as they are, recovered, recovered from noise."""
+        from learners.attacks.picture import attacked_pictures
+
+        return {"figure": attacked_pictures(self._pictures(scale, self.first_seed), NOISE.noise)}
+
+    def _pictures(self, scale: Scale, seed: int) -> list[Attacked]:
+        """Return the pictures of a seed, read if they were recovered before."""
+        from learners.attacks.inversion import Attacked, inversion_of
+        from learners.settings.config import RunConfig, settings_digest
+
+        config = RunConfig(
+            dataset="digits" if scale == "smoke" else "cifar10",
+            data_dir=None if self.data_dir is None else str(self.data_dir),
+            model="mlp" if scale == "smoke" else "lenet-dlg",
+            clients=1, partition="iid", train_size=20, lr=0.1, local_epochs=1, seed=seed,
+        )  # fmt: skip
+        number = {"smoke": 1, "small": 4, "paper": 10}[scale]
+        assert self.folder is not None
+        path = self.folder / "pictures" / f"{settings_digest(config)}-{number}-seed{seed}.npz"
+        if not path.is_file():
+            found = inversion_of(
+                config, pictures=number, steps=20 if scale == "smoke" else None,
+                privacy=NOISE, real_round=False,
+            )  # fmt: skip
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as file:
+                rows = [(each.original, each.recovered, each.noised) for each in found.pictures]
+                np.savez(file, pictures=np.stack([torch.stack(row).numpy() for row in rows]))
+        with np.load(path, allow_pickle=False) as kept:
+            return [Attacked(*torch.from_numpy(row)) for row in kept["pictures"]]
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""

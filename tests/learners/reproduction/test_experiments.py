@@ -133,6 +133,18 @@ def test_rows_that_test_two_models_of_a_run_share_it(tmp_path):
     assert len(planned.cells) == 3 * 2
 
 
+def test_recovered_pictures_are_kept_seed_by_seed(tmp_path):
+    carry_out(plan("pfedsv-fig11", "smoke", tmp_path))
+    (kept,) = (tmp_path / "pfedsv-fig11" / "pictures").iterdir()
+    written, table = kept.stat().st_mtime_ns, tmp_path / "pfedsv-fig11" / "table.csv"
+    before = table.read_bytes()
+    carry_out(plan("pfedsv-fig11", "smoke", tmp_path, seeds=2))
+    assert kept.stat().st_mtime_ns == written
+    assert len(list(kept.parent.iterdir())) == 2
+    carry_out(plan("pfedsv-fig11", "smoke", tmp_path))
+    assert table.read_bytes() == before
+
+
 KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
 
 
