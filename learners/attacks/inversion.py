@@ -115,6 +115,7 @@ def inversion_of(
     *,
     client: int = 0,
     pictures: int = 4,
+    first: int = 0,
     method: Method = "auto",
     steps: int | None = None,
     privacy: Privacy | None = None,
@@ -130,7 +131,9 @@ def inversion_of(
     client
         Whose training pictures to attack.
     pictures
-        How many of them, the first ones; each is uploaded alone.
+        How many of them; each is uploaded alone.
+    first
+        Number of the first of them.
     method
         ``features`` (see `learners.attacks.feature`), ``dlg`` or ``cosine`` (see
         `learners.attacks.gradient`); ``auto`` is ``features`` for networks with ReLUs or max-pools.
@@ -164,10 +167,11 @@ def inversion_of(
     train_data = data.clients[client].train
     pictures_there = train_data.inputs
     assert isinstance(pictures_there, Tensor)
-    if not 1 <= pictures <= len(train_data):
+    if pictures < 1 or not 0 <= first <= len(train_data) - pictures:
+        after = f" after the first {first}" if first else ""
         raise InvalidInputError(
-            f"client {client} has {len(train_data)} training pictures; {pictures} of them cannot"
-            " be attacked"
+            f"client {client} has {len(train_data)} training pictures; {pictures} of them{after}"
+            " cannot be attacked"
         )
     if config.model == "auto":
         config = replace(config, model=suited_model(data.inputs, data.targets))
@@ -175,7 +179,7 @@ def inversion_of(
     if privacy is None:
         privacy = _noise_of(config, data, attacker.module)
     found = []
-    for at in range(pictures):
+    for at in range(first, first + pictures):
         one = Split(pictures_there[at : at + 1], train_data.targets[at : at + 1])
         images = [
             attacker.recovered(*attacker.upload(one, mechanism, epochs=1), n_pictures=1)[0]

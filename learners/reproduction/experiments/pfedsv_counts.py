@@ -232,7 +232,7 @@ class Fig11(_Counted):
         return {"figure": attacked_pictures(self._pictures(scale, self.first_seed), NOISE.noise)}
 
     def _pictures(self, scale: Scale, seed: int) -> list[Attacked]:
-        """Return the pictures of a seed, read if they were recovered before."""
+        """Return the pictures of a seed, those that were recovered before read from their files."""
         from learners.attacks.inversion import Attacked, inversion_of
         from learners.settings.config import RunConfig, settings_digest
 
@@ -242,20 +242,23 @@ class Fig11(_Counted):
             model="mlp" if scale == "smoke" else "lenet-dlg",
             clients=1, partition="iid", train_size=20, lr=0.1, local_epochs=1, seed=seed,
         )  # fmt: skip
-        number = {"smoke": 1, "small": 4, "paper": 10}[scale]
         assert self.folder is not None
-        path = self.folder / "pictures" / f"{settings_digest(config)}-{number}-seed{seed}.npz"
-        if not path.is_file():
-            found = inversion_of(
-                config, pictures=number, steps=20 if scale == "smoke" else None,
-                privacy=NOISE, real_round=False,
-            )  # fmt: skip
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path) as file:
-                rows = [(each.original, each.recovered, each.noised) for each in found.pictures]
-                np.savez(file, pictures=np.stack([torch.stack(row).numpy() for row in rows]))
-        with np.load(path, allow_pickle=False) as kept:
-            return [Attacked(*torch.from_numpy(row)) for row in kept["pictures"]]
+        kept = self.folder / "pictures" / settings_digest(config)
+        kept.mkdir(parents=True, exist_ok=True)
+        found = []
+        for number in range({"smoke": 1, "small": 4, "paper": 10}[scale]):
+            path = kept / f"seed{seed}-{number}.npy"
+            if not path.is_file():
+                attack = inversion_of(
+                    config, pictures=1, first=number, steps=20 if scale == "smoke" else None,
+                    privacy=NOISE, real_round=False,
+                )  # fmt: skip
+                one = attack.pictures[0]
+                three = torch.stack([one.original, one.recovered, one.noised])
+                with atomic_write(path) as file:
+                    np.save(file, three.numpy())
+            found.append(Attacked(*torch.from_numpy(np.load(path, allow_pickle=False))))
+        return found
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""
