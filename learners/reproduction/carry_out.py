@@ -94,6 +94,7 @@ class Reproduced:
         return {
             "name": self.plan.name,
             "title": self.plan.experiment.title,
+            "settles": self.plan.experiment.settles,
             "scale": self.plan.scale,
             "seeds": list(self.plan.seeds),
             "rows": {

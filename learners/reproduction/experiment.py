@@ -51,6 +51,8 @@ class Experiment(ABC):
         Number of seeds by scale, if not the usual one.
     first_seed
         Where the seeds begin.
+    settles
+        Whether it settles what a paper leaves open, and is no table or figure of one.
     """
 
     source: ClassVar[str | None] = None
@@ -58,6 +60,7 @@ class Experiment(ABC):
     folder: Path | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS
     first_seed: ClassVar[int] = 0
+    settles: ClassVar[bool] = False
 
     @property
     def title(self) -> str:

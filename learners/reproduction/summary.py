@@ -19,8 +19,13 @@ def outcomes(folder: Path) -> list[dict[str, Any]]:
 
 
 def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page: how many claims hold, then each with its figures."""
-    verdicts = Counter(claim["verdict"] for each in found for claim in each["claims"])
+    """Return the page: how many claims hold, then each with its figures.
+
+    What was asked beside the papers, to settle what they leave open, has a table of its own.
+    """
+    told = [each for each in found if not each.get("settles")]
+    asked = [each for each in found if each.get("settles")]
+    verdicts = Counter(claim["verdict"] for each in told for claim in each["claims"])
     counted = (
         f"{verdicts['holds']} hold, {verdicts['does not hold']} do not,"
         f" {verdicts['cannot be told']} cannot be told"
@@ -28,22 +33,16 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         "# What the papers claim, and what comes out here",
         "",
-        f"{len(found)} experiments, {sum(verdicts.values())} claims: {counted}.",
+        f"{len(told)} experiments, {sum(verdicts.values())} claims: {counted}.",
         "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
         " and does not if it lies below.",
         "With one seed there is no interval, and nothing can be told.",
         "",
-        "| experiment | scale, seeds | claim | paper | here | interval | verdict |",
-        "|---|---|---|---|---|---|---|",
+        *_claims(told),
     ]
-    for each in found:
-        how = f"{each['scale']}, {len(each['seeds'])}"
-        for claim in each["claims"]:
-            cells = [_link(each["name"]), how, claim["claim"], *_figures(claim), claim["verdict"]]
-            lines.append("| " + " | ".join(cells) + " |")
     orders = [
         f"| {_link(each['name'])} | {column} | {value:.2f} |"
-        for each in found
+        for each in told
         for column, value in each["order"].items()
         if value is not None
     ]
@@ -56,7 +55,27 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
             "|---|---|---|",
             *orders,
         ]
+    if asked:
+        lines += [
+            "",
+            "What the papers leave open, tried on seeds of its own; no paper claims it:",
+            "",
+            *_claims(asked),
+        ]
     return "\n".join(lines) + "\n"
+
+
+def _claims(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [
+        "| experiment | scale, seeds | claim | paper | here | interval | verdict |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in found:
+        how = f"{each['scale']}, {len(each['seeds'])}"
+        for claim in each["claims"]:
+            cells = [_link(each["name"]), how, claim["claim"], *_figures(claim), claim["verdict"]]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def write_summary(folder: Path) -> None:

@@ -38,7 +38,7 @@ class Influence(AccuracyTable):
     """Whether influence adds anything over the local epochs after it."""
 
     ours = "γ = 5"
-    first_seed = APART
+    first_seed, settles = APART, True
 
     def methods(self, scale: Scale) -> Mapping[str, Method]:
         """Return influence, equal weights (γ = 0), and FedAvg before and after local epochs."""
@@ -84,7 +84,7 @@ class Images(AccuracyTable):
     """How many images a client of pFedSV's Table I has, and what pFedSV gives then."""
 
     ours = "pFedSV"
-    first_seed = APART
+    first_seed, settles = APART, True
 
     def methods(self, scale: Scale) -> Mapping[str, Method]:
         """Return local training, one model for all, and both models of pFedSV."""
@@ -132,7 +132,7 @@ class Images(AccuracyTable):
 class Settings(Experiment):
     """CFFL's training settings by local accuracies, and how many images ICA needs."""
 
-    first_seed = APART
+    first_seed, settles = APART, True
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 2, "paper": 5}
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
@@ -207,7 +207,7 @@ class Quantile(AccuracyTable):
     """FedACS' quantile p and its cosine, chosen on validation data."""
 
     ours = "p = 0.5"
-    first_seed = APART
+    first_seed, settles = APART, True
 
     def methods(self, scale: Scale) -> Mapping[str, Method]:
         """Return four quantiles with either cosine."""
@@ -244,5 +244,7 @@ class Quantile(AccuracyTable):
         return [
             "Accuracy on validation data: 10 of a client's 50 images.",
             "'updates': the cosine of what was learned since the first model.",
+            "With 20 clients p = 0.95 leaves everyone alone: of 400 similarities the 20 of clients"
+            " with themselves are above it. So that row is local training.",
             *fedacs.notes(scale),
         ]
