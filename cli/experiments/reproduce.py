@@ -198,6 +198,8 @@ def _show(done: Reproduced) -> None:
                 cells.append("" if said is None else str(said))
         table.add_row(*cells)
     console.print(table)
+    for sentence in done.missing:
+        console.print(sentence, soft_wrap=True)
     for claim in done.claims:
         console.print(f"{claim.verdict:15} {claim.text}", soft_wrap=True)
     console.print(f"{done.plan.folder / 'table.md'}", soft_wrap=True)

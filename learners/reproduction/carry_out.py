@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from coalitions import __version__
 from coalitions.drawing.pictures import plain_style
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
-from learners.comparisons.cells import Cell, CellWatch, planned_cell, run_cells
+from learners.comparisons.cells import Cell, CellWatch, planned_cell, tried_cells
 from learners.reproduction.claims import Claim
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
 from learners.reproduction.summary import write_summary
 from learners.reproduction.tables import agreements, comma_separated, latex, markdown
-from learners.runs.run import completed
+from learners.runs.run import Result, completed
 from learners.settings.config import settings_digest
 
 if TYPE_CHECKING:
@@ -82,12 +82,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What came out of an experiment."""
+    """What came out of an experiment.
+
+    Attributes
+    ----------
+    plan
+        The experiment.
+    found, printed, claims
+        What was measured, what the paper prints, and whether what it claims holds.
+    missing
+        Sentences on rows that are not in the table, as their models did not stay finite.
+    """
 
     plan: Plan
     found: Measured
     printed: PaperTable | None
     claims: tuple[Claim, ...]
+    missing: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the outcome as plain values."""
@@ -104,6 +115,7 @@ class Reproduced:
             "unit": self.found.unit,
             "order": agreements(self.found, self.printed),
             "claims": [claim.document() for claim in self.claims],
+            "missing": list(self.missing),
         }
 
 
@@ -166,7 +178,8 @@ def carry_out(
     plan
         The experiment; see `plan`.
     jobs
-        Runs at a time, see `learners.comparisons.cells.run_cells`.
+        Runs at a time, see `learners.comparisons.cells.tried_cells`. Rows of which nothing came, as
+        their models did not stay finite, are left out, and the table says so.
     watch
         Told of the runs as they go.
     command
@@ -176,11 +189,21 @@ def carry_out(
     experiment, scale = plan.experiment, plan.scale
     cells = plan.cells
     folders = [cell.folder for cell in cells]
-    made = dict(zip(folders, run_cells(cells, jobs=jobs, watch=watch), strict=True))
-    results = {key: [made[cell.folder] for cell in each] for key, each in plan.runs.items()}
+    made = dict(zip(folders, tried_cells(cells, jobs=jobs, watch=watch), strict=True))
+    results, failed = {}, {}
+    for key, each in plan.runs.items():
+        outcomes = [made[cell.folder] for cell in each]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, NoSolutionError)]
+        if errors:
+            failed[key] = errors[0]
+        else:
+            results[key] = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    if failed and not results:
+        raise next(iter(failed.values()))
     found = experiment.measured(results, scale, plan.seeds)
     claims = tuple(experiment.claims(found, results))
-    reproduced = Reproduced(plan, found, experiment.printed, claims)
+    missing = tuple(f"Not in the table: {error}." for error in failed.values())
+    reproduced = Reproduced(plan, found, experiment.printed, claims, missing)
     plan.folder.mkdir(parents=True, exist_ok=True)
     _write(reproduced, experiment.figures(found, results, scale), command)
     write_summary(plan.folder.parent)
@@ -225,7 +248,7 @@ def _heading(done: Reproduced, command: str) -> str:
 
 
 def _foot(done: Reproduced) -> str:
-    notes = [*done.plan.experiment.notes(done.plan.scale)]
+    notes = [*done.missing, *done.plan.experiment.notes(done.plan.scale)]
     if done.printed is not None:
         notes += done.printed.notes
     machine = _machine()

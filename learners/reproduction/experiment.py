@@ -184,6 +184,7 @@ class AccuracyTable(Experiment):
                 row: {
                     column: [mean_accuracy(each, method.tested) for each in results[row, column]]
                     for column in columns
+                    if (row, column) in results
                 }
                 for row, method in self.methods(scale).items()
             },

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from coalitions.errors import NoSolutionError
 from learners.reproduction.carry_out import carry_out, plan
 from learners.reproduction.experiment import EXPERIMENTS
 from learners.reproduction.printed import paper_table
@@ -131,6 +133,22 @@ def test_rows_that_test_two_models_of_a_run_share_it(tmp_path):
     planned = plan("fedacs-table1", "smoke", tmp_path, seeds=2)
     assert len(planned.runs) == 5
     assert len(planned.cells) == 3 * 2
+
+
+def test_a_row_whose_models_do_not_stay_finite_is_left_out_and_said(tmp_path):
+    planned = plan("pfedsv-fig7", "smoke", tmp_path)
+    (cell,) = planned.runs["FedFomo", ""]
+    wild = replace(cell, config=replace(cell.config, lr=1e30))
+    done = carry_out(replace(planned, runs={**planned.runs, ("FedFomo", ""): (wild,)}))
+    assert set(done.found.rows) == {"pFedSV"}
+    (sentence,) = done.missing
+    assert sentence.startswith("Not in the table: FedFomo, seed 0: ")
+    assert "finite" in sentence
+    table = (tmp_path / "pfedsv-fig7" / "table.md").read_text()
+    assert "Not in the table: FedFomo, seed 0" in table
+    assert {claim.verdict for claim in done.claims if "FedFomo" in claim.text} == {"cannot be told"}
+    with pytest.raises(NoSolutionError, match="finite"):
+        carry_out(replace(planned, runs={("FedFomo", ""): (wild,)}).as_it_stands())
 
 
 def test_recovered_pictures_are_kept_one_by_one(tmp_path):
