@@ -297,7 +297,13 @@ class Fig7(Experiment):
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""
-        return [_SMOKE_NOTE] if scale == "smoke" else ["200 images a client, LeNet-5."]
+        if scale == "smoke":
+            return [_SMOKE_NOTE]
+        return [
+            "200 images a client, LeNet-5.",
+            "Relevance is what a method uses after the last round: pFedSV's scores are a mean over"
+            " rounds, FedFomo's weights are of that round alone, and nobody helps at its end.",
+        ]
 
 
 def _last(run: Result) -> NDArray[np.float64]:
