@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.cells import is_blank
 from coalitions.files.records import Records
-from learners.data.doors.outcome import Arrays, Outcome, many
+from coalitions.words import many
+from learners.data.doors.outcome import Arrays, Outcome
 from learners.data.tables.encoding import (
     Scale,
     category_array,

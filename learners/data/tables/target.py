@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.cells import is_blank
 from coalitions.files.records import Column
-from learners.data.tables.owners import Owner, Rows, in_order
+from coalitions.words import in_order
+from learners.data.tables.owners import Owner, Rows
 
 FEW = 20
 """Whole numbers with more different values than this are predicted as numbers."""

@@ -34,10 +34,31 @@ def patients(tmp_path):
 @pytest.mark.parametrize("command", [("datasets",), ("run", "--dataset")])
 def test_a_sheet_is_refused_with_what_would_do(command, typed, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "patients.xlsx").write_bytes(b"PK")
-    result = typed(*command, "patients.xlsx", *PATIENTS)
+    (tmp_path / "patients.ods").write_bytes(b"PK")
+    result = typed(*command, "patients.ods", *PATIENTS)
     assert result.returncode == 2
-    assert "not .xlsx; save the sheet as .csv" in result.stderr
+    assert "not .ods; save the sheet as .xlsx or .csv" in result.stderr
+
+
+def test_a_spreadsheet_is_dealt_like_the_same_table_as_text(typed, patients, tmp_path):  # noqa: F811
+    openpyxl = pytest.importorskip(
+        "openpyxl", reason="openpyxl is not installed: pip install .[tables]"
+    )
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("Patienten")
+    header, *rows = (line.split(";") for line in patients.read_text().splitlines())
+    sheet.append(header)
+    for hospital, age, ward, died in rows:
+        sheet.append([hospital, float(age.replace(",", ".")), ward, died])
+    book.save(tmp_path / "patients.xlsx")
+    dealt = []
+    for name in ("patients.csv", "patients.xlsx"):
+        result = typed("datasets", tmp_path / name, *PATIENTS, "--json")
+        assert result.returncode == 0, result.stderr
+        dealt.append(json.loads(result.stdout))
+    assert dealt[0]["clients"] == dealt[1]["clients"]
+    assert dealt[0]["schema"] == dealt[1]["schema"]
+    assert "sheet 'Patienten', one of 2" in dealt[1]["told"]
 
 
 def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, tmp_path):  # noqa: F811
