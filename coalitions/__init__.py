@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from coalitions.problems.export import to_shap, to_shapiq
     from coalitions.problems.features import feature_game, feature_games
     from coalitions.problems.flow import flow_game
+    from coalitions.problems.models import DATA_MODELS
     from coalitions.problems.neighbours import knn_game, knn_shapley
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
@@ -183,11 +184,13 @@ _HOME = {
     "coalitions.problems.ensemble": ("ensemble_game",),
     "coalitions.problems.export": ("to_shap", "to_shapiq"),
     "coalitions.problems.features": ("feature_game", "feature_games"),
+    "coalitions.problems.models": ("DATA_MODELS",),
     "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
 __all__ = [
+    "DATA_MODELS",
     "ESTIMATORS",
     "INDICES",
     "INTERACTION_ESTIMATORS",

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cli.games._blanks import Rule, imputer, without_blanks
 from cli.games._game_file import tell
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.extras import needed
+from coalitions.words import in_order
 
 if TYPE_CHECKING:
     from coalitions.files.records import Column
     from coalitions.problems.named import NamedGame
-
-MODELS = {
-    "linear": ("sklearn.linear_model", "LogisticRegression", "Ridge"),
-    "forest": ("sklearn.ensemble", "RandomForestClassifier", "RandomForestRegressor"),
-    "nearest": ("sklearn.neighbors", "KNeighborsClassifier", "KNeighborsRegressor"),
-    "tree": ("sklearn.tree", "DecisionTreeClassifier", "DecisionTreeRegressor"),
-}
-"""Where each model is, and what it is called for classes and for numbers."""
 
 MOST_CLASSES = 20
 """Whole numbers with more different values than this are predicted as numbers."""
@@ -32,70 +24,72 @@ TEST_SHARE = 0.25
 
 @dataclass(frozen=True)
 class DataQuestion:
-    """A table and what is asked of it."""
+    """A table and what is asked of it; `missing` is what becomes of blank cells."""
 
     file: str
     target: str
     model: str
     units: str
     seed: int
+    missing: Rule = None
 
 
-def read_data_game(asked: DataQuestion) -> tuple[NamedGame, dict[str, Any]]:
+def read_data_game(asked: DataQuestion, *, quiet: bool = False) -> tuple[NamedGame, dict[str, Any]]:
     """Return the game of a table, and what was understood."""
     needed("sklearn")
-    if asked.model not in MODELS:
-        raise UnknownNameError(
-            f"there is no model named {asked.model!r}; {did_you_mean(asked.model, MODELS)}there"
-            f" are: {', '.join(MODELS)}"
-        )
     import numpy as np
+    from sklearn.preprocessing import StandardScaler
 
+    from coalitions.files.dates import with_days
     from coalitions.files.records import read_records
     from coalitions.problems.columns import column_game
-    from coalitions.problems.data import data_game
+    from coalitions.problems.data import check_model, data_game
+    from coalitions.problems.models import DATA_MODELS, Prepared
 
-    if asked.file.lower().endswith((".xlsx", ".xls", ".ods")):
-        raise InvalidInputError(f"{asked.file}: a table of data is text; save the sheet as .csv")
+    make = DATA_MODELS[asked.model]
     records = read_records(asked.file)
-    table = dict(records.columns)
     source = None if asked.units in ("points", "features") else asked.units
-    for column in (asked.target, source):
-        if column is not None and column not in table:
+    named = [asked.target] if source is None else [asked.target, source]
+    for column in named:
+        if column not in records.columns:
             raise UnknownNameError(
-                f"{asked.file}: has no column {column!r}; {did_you_mean(column, table)}there are:"
-                f" {', '.join(table)}"
+                f"{asked.file}: has no column {column!r};"
+                f" {did_you_mean(column, records.columns)}there are: {', '.join(records.columns)}"
             )
+    filled = without_blanks(with_days(records, named[1:]), named, asked.missing)
+    records, table = filled.table, dict(filled.table.columns)
     y, classes = _targets(table.pop(asked.target), asked)
     owner = None if source is None else _names(table.pop(source))
     if not table:
         raise InvalidInputError(f"{asked.file}: has no column left to predict from")
-    X, groups = _inputs(table, records.lines.tolist(), asked.file)
+    X, groups = _inputs(table)
     order = np.random.default_rng(asked.seed).permutation(len(y))
     cut = max(1, round(len(y) * TEST_SHARE))
     test, train = np.sort(order[:cut]), np.sort(order[cut:])
     if len(train) < 2:
         raise InvalidInputError(f"{asked.file}: has {len(y)} rows, which is too few to learn from")
-    if records.notes:
-        tell(f"{asked.file}: read with {' and '.join(records.notes)}")
+    read = [f"read with {' and '.join(records.notes)}"] if records.notes else []
+    if (read or filled.notes) and not quiet:
+        tell(f"{asked.file}: {', '.join([*read, *filled.notes])}")
     split = X[train], y[train], X[test], y[test]
     metric = "accuracy" if classes else "r2"
-    understood = {"metric": metric, "train": len(train), "test": len(test)}
-    module, classifier, regressor = MODELS[asked.model]
-    model = getattr(import_module(module), classifier if classes else regressor)()
-    scaled = import_module("sklearn.pipeline").make_pipeline(
-        import_module("sklearn.preprocessing").StandardScaler(), model
-    )
-    least = model.get_params().get("n_neighbors", 2)
+    understood = {"metric": metric, "train": len(train), "test": len(test), **filled.counts}
+    model = make(classes)
+    check_model(model)
+    filling = [imputer(asked.missing)] if np.isnan(X).any() else []
+    scaled = Prepared(model, *filling, StandardScaler())
     if asked.units == "features":
         return column_game(scaled, *split, groups, metric=metric), understood
-    if owner is None:
-        lines = [str(records.lines[row]) for row in train]
-        return data_game(
-            scaled, *split, metric=metric, names=lines, least_points=least, seed=asked.seed
-        ), understood
+    lines = map(str, records.lines[train])
     game = data_game(
-        scaled, *split, "groups", metric, groups=owner[train], least_points=least, seed=asked.seed
+        scaled,
+        *split,
+        "points" if owner is None else "groups",
+        metric,
+        groups=None if owner is None else owner[train],
+        names=lines if owner is None else in_order(set(owner)),
+        least_points=getattr(model, "n_neighbors", 2),
+        seed=asked.seed,
     )
     return game, understood
 
@@ -104,42 +98,26 @@ def _targets(column: Column, asked: DataQuestion) -> tuple[Any, bool]:
     """Return the targets, and whether they are classes."""
     import numpy as np
 
-    if column.dtype == object:
-        if "" in column:
-            raise InvalidInputError(f"{asked.file}: the target {asked.target} has blank cells")
-        if len(set(column)) < 2:
-            raise InvalidInputError(
-                f"{asked.file}: the target {asked.target} is the same everywhere"
-            )
-        return column.astype(str), True
-    if np.isnan(column).any():
-        raise InvalidInputError(f"{asked.file}: the target {asked.target} has blank cells")
-    whole = (column == np.round(column)).all()
-    classes = bool(whole and len(np.unique(column)) <= MOST_CLASSES)
-    if len(np.unique(column)) < 2:
+    if len(set(column.tolist())) < 2:
         raise InvalidInputError(f"{asked.file}: the target {asked.target} is the same everywhere")
-    return column, classes
+    if column.dtype == object:
+        return column.astype(str), True
+    whole = (column == np.round(column)).all()
+    return column, bool(whole and len(np.unique(column)) <= MOST_CLASSES)
 
 
-def _inputs(
-    table: dict[str, Column], lines: Sequence[int], file: str
-) -> tuple[Any, dict[str, list[int]]]:
+def _inputs(table: dict[str, Column]) -> tuple[Any, dict[str, list[int]]]:
     """Return the columns as numbers, words one column each, and which belong together."""
     import numpy as np
+
+    from coalitions.files.records import blanks
 
     parts: list[Any] = []
     groups: dict[str, list[int]] = {}
     for name, column in table.items():
-        words = column.dtype == object
-        blank = column == "" if words else np.isnan(column)
-        if blank.any():
-            raise InvalidInputError(
-                f"{file}: column {name} has a blank cell in row {lines[int(blank.argmax())]};"
-                " fill it in"
-            )
         pieces = [column]
-        if words:
-            texts = column.astype(str)
+        if column.dtype == object:
+            texts = np.where(blanks(column), "", column).astype(str)
             pieces = [(texts == word).astype(float) for word in np.unique(texts)]
         groups[name] = list(range(len(parts), len(parts) + len(pieces)))
         parts += pieces

@@ -51,6 +51,7 @@ def read_game(
     file_format: str | None = None,
     symmetrise: str | None = None,
     missing: float | None = None,
+    quiet: bool = False,
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
     from coalitions.files.graphs import READERS, graph_of_document
@@ -60,7 +61,8 @@ def read_game(
 
     with open_input(file, file_format, READERS) as (where, stream, kind):
         if kind != "json":
-            return READERS[kind](stream, where, symmetrise, missing, tell).game()
+            told = _unheard if quiet else tell
+            return READERS[kind](stream, where, symmetrise, missing, told).game()
         document = load_json(stream.read(), where)
     if isinstance(document, dict) and "values" in document:
         return TableGame.from_document(document, where)

@@ -9,7 +9,7 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
-from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
 from coalitions.errors import BudgetError
 
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 def stability_command(
-    graph: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
-            " 2^n values of a game; - with --format."
-        ),
-    ],
+    graph: GameFile,
     structure: Annotated[
         Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
     ],
