@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coalitions.errors import InvalidInputError
-from coalitions.files.records import Records
 from coalitions.words import many
+
+if TYPE_CHECKING:
+    from coalitions.files.records import Records
 
 Rule = str | float | None
 """mean, median or drop; a number that is filled in; None to refuse blanks."""

@@ -23,6 +23,7 @@ from cli.terminal.output import (
 )
 from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError
+from coalitions.words import quoted
 
 if TYPE_CHECKING:
     from solvers.opinions.explanation import Explanation
@@ -139,7 +140,7 @@ def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
     table = Table("pair", "are", "synergy", "may change by", "", box=None, pad_edge=False)
     table.columns[2].justify = table.columns[3].justify = "right"
     for pair in pairs:
-        names = " and ".join(labels[player] for player in pair.pair)
+        names = " and ".join(quoted(labels[player]) for player in pair.pair)
         margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
         doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
         table.add_row(

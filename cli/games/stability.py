@@ -12,6 +12,7 @@ from cli.games._solution_file import read_structure
 from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
 from coalitions.errors import BudgetError
+from coalitions.words import listed, quoted
 
 if TYPE_CHECKING:
     from coalitions.structures.stability import Deviation
@@ -97,9 +98,9 @@ def _sentence(finding: dict[str, Any]) -> str:
     gain = f"{figure(before, 6)} → {figure(after, 6)}"
     if movers == coalition:
         verb = "leaves alone" if len(movers) == 1 else "form a coalition"
-        return f"{', '.join(movers)} {verb}: {gain}"
+        return f"{listed(movers)} {verb}: {gain}"
     others = [name for name in coalition if name not in movers]
-    return f"{movers[0]} joins {', '.join(others)}: {gain}"
+    return f"{quoted(movers[0])} joins {listed(others)}: {gain}"
 
 
 COMMANDS = {"stability": stability_command}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError
+from coalitions.words import listed
 from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
 
 Count = int | Sequence[int]
@@ -220,5 +221,5 @@ def _range(low: int, high: int) -> str:
 
 
 def _some(role: frozenset[int], names: Sequence[str]) -> str:
-    listed = [names[player] for player in sorted(role)]
-    return ", ".join(listed) if len(listed) <= 3 else f"{', '.join(listed[:3])} …"
+    some = [names[player] for player in sorted(role)]
+    return listed(some) if len(some) <= 3 else f"{listed(some[:3])} …"

@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
+from cli.report.contents import sections_of  # noqa: E402
+from cli.report.methods import methods_of, read_runs  # noqa: E402
 from tests.cli.federation.test_run import typed  # noqa: E402, F401 (a fixture)
 
 QUICK = ("--rounds", "2", "--local-epochs", "1", "--workers", "1")
@@ -69,6 +71,12 @@ def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, t
     assert "90 rows of 3 clients, predicting died in 2 classes, from 1 number" in first.stderr
     assert "read with semicolons and decimal commas" in first.stderr
     assert "Nord " in first.stdout.split("auroc of each")[1]
+    assert first.stdout.index("mean test auroc") < first.stdout.index("mean test accuracy")
+    assert "accuracy of each" in first.stdout
+    assert json.loads((out / "classes.json").read_text()) == ["ja", "nein"]
+    charts = sections_of(methods_of(read_runs([out])[0]))[0].charts
+    assert charts[0].title == "Mean test auroc"
+    assert next(each for each in charts if each.name == "split").rows == ["ja", "nein"]
     result = json.loads((out / "result.json").read_text())
     assert result["client_names"] == ["Nord", "Ost", "Süd"]
     assert len(result["metrics"]["auroc"]["per_client"]) == 3
