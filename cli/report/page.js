@@ -61,7 +61,9 @@ const drawn = {
         line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: "%{fullData.name}: %{y:.4g}<extra></extra>", visible, meta: curve.method,
       });
     }
-    return [traces, { xaxis: { title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
+    const few = chart.curves.every((curve) => curve.x[curve.x.length - 1] <= 10); // else there would be a round 1.5
+    const xaxis = { title: { text: chart.x_label }, ...(few ? { dtick: 1 } : {}) };
+    return [traces, { xaxis, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
   },
   bars: (chart) => [
     chart.series.map((s, k) => ({

@@ -57,7 +57,7 @@ from learners.runs.checkpoint import (
     save_checkpoint,
 )
 from learners.runs.checksums import SUMS, check_sum, file_digest, read_sums
-from learners.runs.reading import Clients, read_config, read_history, read_result
+from learners.runs.reading import Clients, check_begun, read_config, read_history, read_result
 from learners.runs.records import Records
 from learners.server.federation import Round
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
@@ -119,8 +119,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Return the folder of a run that was begun."""
-        if not (path / "config.toml").is_file():
-            raise InvalidInputError(f"{path} is not a run's folder: it has no config.toml")
+        check_begun(path)
         return cls(path)
 
     @contextmanager

@@ -159,12 +159,16 @@ def read_run(folder: Path) -> RunRecord:
 
 def read_config(folder: Path) -> RunConfig:
     """Return what a run was asked."""
-    path = folder / "config.toml"
+    check_begun(folder)
+    return RunConfig.read(folder / "config.toml")
+
+
+def check_begun(folder: Path) -> None:
+    """Refuse what is no folder of a run."""
     if not folder.exists():
         raise InvalidInputError(f"there is no folder {folder}")
-    if not path.is_file():
+    if not (folder / "config.toml").is_file():
         raise InvalidInputError(f"{folder} is not a run's folder: it has no config.toml")
-    return RunConfig.read(path)
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:
