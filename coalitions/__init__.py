@@ -11,6 +11,7 @@ from coalitions.foreign import warn_of_foreign
 from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from coalitions.data_models.model import DATA_MODELS
     from coalitions.enumeration import all_coalitions, value_table
     from coalitions.errors import (
         BudgetError,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from coalitions.problems.export import to_shap, to_shapiq
     from coalitions.problems.features import feature_game, feature_games
     from coalitions.problems.flow import flow_game
-    from coalitions.problems.models import DATA_MODELS
     from coalitions.problems.neighbours import knn_game, knn_shapley
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
     from coalitions.problems.synergy import synergy_game
@@ -184,7 +184,7 @@ _HOME = {
     "coalitions.problems.ensemble": ("ensemble_game",),
     "coalitions.problems.export": ("to_shap", "to_shapiq"),
     "coalitions.problems.features": ("feature_game", "feature_games"),
-    "coalitions.problems.models": ("DATA_MODELS",),
+    "coalitions.data_models.model": ("DATA_MODELS",),
     "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }

@@ -14,7 +14,7 @@ from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from cli.terminal.round_progress import RoundProgress
-from coalitions.words import listed, quoted
+from coalitions.characters import listed, quoted
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from cli.terminal.output import players_by_name
+from coalitions.characters import listed, quoted
 from coalitions.errors import InvalidInputError
-from coalitions.words import listed, quoted
 
 Pairs = Sequence[tuple[int, int]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.terminal.output import stderr
+from cli.terminal.output import tell
 from coalitions.errors import InputWarning
 
 if TYPE_CHECKING:
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
 
     FileGame: TypeAlias = TableGame | InducedSubgraphGame
-
-
-def tell(line: str) -> None:
-    """Say on stderr how a file was understood."""
-    stderr().print(line, soft_wrap=True)
 
 
 def read_graph(

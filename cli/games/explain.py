@@ -22,8 +22,8 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import figure, visible
+from coalitions.characters import quoted
 from coalitions.errors import InvalidInputError
-from coalitions.words import quoted
 
 if TYPE_CHECKING:
     from solvers.opinions.explanation import Explanation

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.games._game_file import read_game
-from cli.games._plot import Plot, check_plot, draw
 from cli.terminal.completion import completion
 from cli.terminal.evaluation_progress import EvaluationLine
 from cli.terminal.output import (
@@ -23,6 +22,7 @@ from cli.terminal.output import (
     print_json,
     stdout,
 )
+from cli.terminal.plot import Plot, check_plot, draw
 from cli.terminal.text import figure, visible
 
 if TYPE_CHECKING:

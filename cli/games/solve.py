@@ -29,9 +29,9 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import decimal, figure, visible
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import write_json
-from coalitions.words import listed
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph

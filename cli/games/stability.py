@@ -11,8 +11,8 @@ from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
 from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
+from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
-from coalitions.words import listed, quoted
 
 if TYPE_CHECKING:
     from coalitions.structures.stability import Deviation

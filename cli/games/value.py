@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.games._blanks import number_of, rule_of
 from cli.games._concepts import CONCEPTS, NETWORKS, Document, Question
-from cli.games._data_file import DataQuestion, read_data_game
 from cli.games._game_file import read_game
-from cli.games._plot import Plot, check_plot, draw
+from cli.tables.blanks import number_of, rule_of
+from cli.tables.data_file import DataQuestion, read_data_game
 from cli.terminal.completion import completion, registered
 from cli.terminal.evaluation_progress import EvaluationLine
 from cli.terminal.output import (
@@ -25,6 +24,7 @@ from cli.terminal.output import (
     print_json,
     stdout,
 )
+from cli.terminal.plot import Plot, check_plot, draw
 from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
@@ -92,8 +92,9 @@ def value_command(
     model: Annotated[
         str | None,
         typer.Option(
-            help="What learns, with --target: linear (the default), forest, nearest, tree, or one"
-            " of a plug-in."
+            help=f"What learns, with --target: {', '.join(registered('data_models'))} (linear), or"
+            " one of a plug-in.",
+            autocompletion=completion("data_models"),
         ),
     ] = None,
     units: Annotated[

@@ -21,8 +21,8 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import decimal, figure, visible
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
-from coalitions.words import listed
 
 
 @takes_demands

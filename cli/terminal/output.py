@@ -91,6 +91,11 @@ def stderr() -> Console:
     return _literal_console(stderr=True)
 
 
+def tell(line: str) -> None:
+    """Say on stderr how a file was understood."""
+    stderr().print(line, soft_wrap=True)
+
+
 WIDE = 10_000
 """Columns where there is no terminal."""
 

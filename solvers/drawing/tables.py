@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.characters import figure
+from coalitions.characters import figure, listed
 from coalitions.drawing.document import words
 from coalitions.extras import needed
-from coalitions.words import listed
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.characters import quoted
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
-from coalitions.words import quoted
 from solvers.opinions.fragility import FragilePair, fragile, with_links
 from solvers.preparation.demands import Contraction, contract
 from solvers.preparation.sizes import checked_sizes, players_of

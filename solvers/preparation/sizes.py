@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from coalitions.characters import listed, quoted
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.structure import numbering
-from coalitions.words import listed, quoted
 from solvers.preparation.demands import Contraction
 from solvers.sizes import Sizes
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
-from coalitions.words import listed
 from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
 
 Count = int | Sequence[int]

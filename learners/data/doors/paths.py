@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coalitions.characters import many
 from coalitions.errors import InvalidInputError
 from coalitions.files.dates import with_days
-from coalitions.words import many
 from learners.data.doors.outcome import Outcome
 from learners.data.folders.arrays import read_array_clients
 from learners.data.folders.layout import Layout, folder_checksum, layout_of

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.errors import spoken as spoken_number
 from coalitions.files.cells import is_empty
 from coalitions.files.records import Column, Records
-from coalitions.words import in_order
 
 PARTS = {"train": "train", "training": "train", "test": "test"}
 """What a row's part may be called in a column named split."""

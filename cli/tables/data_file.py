@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.games._blanks import Rule, imputer, without_blanks
-from cli.games._game_file import tell
+from cli.tables.blanks import Rule, imputer, without_blanks
+from cli.terminal.output import tell
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.extras import needed
-from coalitions.words import in_order
 
 if TYPE_CHECKING:
     from coalitions.files.records import Column
@@ -40,11 +40,11 @@ def read_data_game(asked: DataQuestion, *, quiet: bool = False) -> tuple[NamedGa
     import numpy as np
     from sklearn.preprocessing import StandardScaler
 
+    from coalitions.data_models.model import DATA_MODELS, Prepared
     from coalitions.files.dates import with_days
     from coalitions.files.records import read_records
     from coalitions.problems.columns import column_game
     from coalitions.problems.data import check_model, data_game
-    from coalitions.problems.models import DATA_MODELS, Prepared
 
     make = DATA_MODELS[asked.model]
     records = read_records(asked.file)

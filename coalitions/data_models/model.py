@@ -7,7 +7,7 @@ from typing import Any
 
 from coalitions.registry import Registry
 
-DATA_MODELS: Registry[Callable[[bool], Any]] = Registry("model")
+DATA_MODELS: Registry[Callable[[bool], Any]] = Registry("model", "coalitions.data_models")
 """Functions that return a model which is not yet trained: an estimator of scikit-learn, or anything
 with ``fit(X, y)`` and ``predict(X)``. They are told whether it is to predict classes, else numbers.
 
@@ -55,35 +55,3 @@ class Prepared:
     def set_params(self, **options: Any) -> None:  # noqa: ANN401
         """Set the model's options."""
         self.model.set_params(**options)
-
-
-@DATA_MODELS.register("linear")
-def linear(classes: bool) -> Any:  # noqa: ANN401 (scikit-learn has no types)
-    """Return logistic regression, or ridge regression."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    return LogisticRegression() if classes else Ridge()
-
-
-@DATA_MODELS.register("forest")
-def forest(classes: bool) -> Any:  # noqa: ANN401
-    """Return a random forest."""
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    return RandomForestClassifier() if classes else RandomForestRegressor()
-
-
-@DATA_MODELS.register("nearest")
-def nearest(classes: bool) -> Any:  # noqa: ANN401
-    """Return the vote, or the mean, of the nearest neighbours."""
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-    return KNeighborsClassifier() if classes else KNeighborsRegressor()
-
-
-@DATA_MODELS.register("tree")
-def tree(classes: bool) -> Any:  # noqa: ANN401
-    """Return a decision tree."""
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
-    return DecisionTreeClassifier() if classes else DecisionTreeRegressor()

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coalitions.characters import many
 from coalitions.errors import InvalidInputError
-from coalitions.words import many
 
 if TYPE_CHECKING:
     from coalitions.files.records import Records
