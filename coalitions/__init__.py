@@ -11,6 +11,7 @@ from coalitions.foreign import warn_of_foreign
 from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from coalitions.data_models.model import DATA_MODELS
     from coalitions.enumeration import all_coalitions, value_table
     from coalitions.errors import (
         BudgetError,
@@ -183,11 +184,13 @@ _HOME = {
     "coalitions.problems.ensemble": ("ensemble_game",),
     "coalitions.problems.export": ("to_shap", "to_shapiq"),
     "coalitions.problems.features": ("feature_game", "feature_games"),
+    "coalitions.data_models.model": ("DATA_MODELS",),
     "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
     "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
 }
 
 __all__ = [
+    "DATA_MODELS",
     "ESTIMATORS",
     "INDICES",
     "INTERACTION_ESTIMATORS",

@@ -1,9 +1,10 @@
-"""Text that came from a file, shown as text: it cannot steer a terminal, nor pose as mark-up."""
+"""Text and names as people read them; what came from a file cannot steer a terminal."""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 UNSHOWN = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
 """Control characters, those that turn the direction of writing, line separators, half characters.
@@ -52,3 +53,46 @@ def figure(number: float, digits: int = 10) -> str:
     """
     text = f"{number + 0.0:.{digits}g}"
     return f"{number:.0f}" if "e+" in text and abs(number) < 1e15 else text
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in one line; one with a comma or a bar stands in quotes, as flags take it.
+
+    Examples
+    --------
+    >>> print(listed(["Ann", "Smith, Bob", 'the "one", Eve']))
+    Ann, "Smith, Bob", "the ""one"", Eve"
+    """
+    return ", ".join(map(quoted, names))
+
+
+def quoted(name: str) -> str:
+    """Return a name as it stands in a list: in quotes if it would look like several."""
+    return f'"{name.replace(chr(34), chr(34) * 2)}"' if "," in name or "|" in name else name
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names in order, numbers in them by their size.
+
+    Examples
+    --------
+    >>> in_order(["ward 10", "ward 9", "Ward 1"])
+    ['Ward 1', 'ward 9', 'ward 10']
+    """
+
+    def key(name: str) -> tuple[list[tuple[int, int, str]], str]:
+        pieces = re.split(r"([0-9]+)", name.casefold())
+        return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in pieces if p], name
+
+    return sorted(names, key=key)
+
+
+def many(count: int, one: str, more: str = "") -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> many(1, "client"), many(2, "category", "categories")
+    ('1 client', '2 categories')
+    """
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -68,3 +68,19 @@ TRACES = ("the day before", "yesterday", "last week", "this morning", "(wanted",
 def test_no_page_is_a_diary(page):
     text = page.read_text()
     assert [trace for trace in TRACES if trace in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_is_called_what_the_page_is_called_not_its_file(page):
+    texts = re.findall(r"\[([^\]]+)\]\([^)]*\)", page.read_text())
+    assert [text for text in texts if text.endswith(".md")] == []
+
+
+WORDS = ("certificate", "AUROC", "seed", "bound", "gap", "estimator", "epoch", "round", "budget")
+
+
+def test_the_glossary_has_plain_words_in_order():
+    rows = (ROOT / "docs" / "glossary.md").read_text().split("## ")[1].splitlines()
+    words = [row.split("|")[1].strip() for row in rows if row.startswith("| ")][1:]
+    assert words == sorted(words, key=str.casefold)
+    assert set(WORDS) <= set(words)

@@ -59,7 +59,7 @@ PACKAGES = ("coalitions", "solvers", "learners", "cli")
 
 LIKE_PLUG_INS = {
     "algorithms", "sources", "backends", "estimators", "semivalue_estimators", "pair_estimators",
-    "models",
+    "models", "data_models",
 }  # fmt: skip
 """Folders whose modules are all of one kind: there may be any number."""
 

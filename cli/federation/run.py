@@ -14,6 +14,7 @@ from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from cli.terminal.round_progress import RoundProgress
+from coalitions.characters import listed, quoted
 
 if TYPE_CHECKING:
     from learners.runs.forecast import Forecast
@@ -139,8 +140,7 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
     return {
         "algorithm": document["algorithm"],
         "data set": f"{document['dataset']}, {document['clients']} clients",
-        **_accuracies(document),
-        **_metrics(document),
+        **_scores(document),
         **_kept(document),
         **_newcomers(document),
         **_left_out(document),
@@ -151,14 +151,26 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _scores(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return accuracies and other metrics; what the run is judged by comes first."""
+    from learners.comparisons.scores import ACCURACY, main_metric
+
+    accuracies, metrics = _accuracies(document), _metrics(document)
+    first = main_metric(document) == ACCURACY
+    return accuracies | metrics if first else metrics | accuracies
+
+
 def _accuracies(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the accuracies; nothing where there are none."""
     if document["mean_test_accuracy"] is None:
         return {}
+    alone = not _metrics(document)
     return {
         "mean test accuracy": f"{document['mean_test_accuracy']:.4f}",
-        "worst client": f"{document['worst_client_accuracy']:.4f}",
-        "each client": _each(document["per_client_test_accuracy"], document),
+        "worst client" if alone else "worst accuracy": f"{document['worst_client_accuracy']:.4f}",
+        "each client" if alone else "accuracy of each": _each(
+            document["per_client_test_accuracy"], document
+        ),
     }
 
 
@@ -172,7 +184,7 @@ def _metrics(document: Mapping[str, Any]) -> dict[str, str]:
         words[f"mean test {name}"] = mean
         words[f"{name} of each"] = _each(told["per_client"], document)
         if told["undefined"]:
-            who = ", ".join(document["client_names"][int(c)] for c in told["undefined"])
+            who = listed(document["client_names"][int(c)] for c in told["undefined"])
             words[f"no {name}"] = f"{who}: {next(iter(told['undefined'].values()))}"
     return words
 
@@ -201,7 +213,7 @@ def _each(values: Sequence[float | None], document: Mapping[str, Any], form: str
     names = document.get("client_names") or []
     if len(names) != len(figures) or names == [f"client {i}" for i in range(len(names))]:
         return " ".join(figures)
-    return ", ".join(f"{name} {figure}" for name, figure in zip(names, figures, strict=True))
+    return ", ".join(f"{quoted(name)} {score}" for name, score in zip(names, figures, strict=True))
 
 
 def _left_out(document: Mapping[str, Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from cli.terminal.output import players_by_name
+from coalitions.characters import listed, quoted
 from coalitions.errors import InvalidInputError
 
 Pairs = Sequence[tuple[int, int]]
@@ -100,11 +101,11 @@ def structures_in_words(
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_PAIRS
-    return ", ".join(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
+    return listed(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _named(pairs: Pairs, labels: Sequence[str]) -> str:
-    names = ", ".join(f"{labels[a]} and {labels[b]}" for a, b in pairs[:MOST_PAIRS])
+    names = ", ".join(f"{quoted(labels[a])} and {quoted(labels[b])}" for a, b in pairs[:MOST_PAIRS])
     more = len(pairs) - MOST_PAIRS
     return names if more <= 0 else f"{names} and {more} more {'pair' if more == 1 else 'pairs'}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.terminal.output import stderr
+from cli.terminal.output import tell
 from coalitions.errors import InputWarning
 
 if TYPE_CHECKING:
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
 
     FileGame: TypeAlias = TableGame | InducedSubgraphGame
-
-
-def tell(line: str) -> None:
-    """Say on stderr how a file was understood."""
-    stderr().print(line, soft_wrap=True)
 
 
 def read_graph(
@@ -51,6 +46,7 @@ def read_game(
     file_format: str | None = None,
     symmetrise: str | None = None,
     missing: float | None = None,
+    quiet: bool = False,
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
     from coalitions.files.graphs import READERS, graph_of_document
@@ -60,7 +56,8 @@ def read_game(
 
     with open_input(file, file_format, READERS) as (where, stream, kind):
         if kind != "json":
-            return READERS[kind](stream, where, symmetrise, missing, tell).game()
+            told = _unheard if quiet else tell
+            return READERS[kind](stream, where, symmetrise, missing, told).game()
         document = load_json(stream.read(), where)
     if isinstance(document, dict) and "values" in document:
         return TableGame.from_document(document, where)

@@ -22,6 +22,7 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import figure, visible
+from coalitions.characters import quoted
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
     table = Table("pair", "are", "synergy", "may change by", "", box=None, pad_edge=False)
     table.columns[2].justify = table.columns[3].justify = "right"
     for pair in pairs:
-        names = " and ".join(labels[player] for player in pair.pair)
+        names = " and ".join(quoted(labels[player]) for player in pair.pair)
         margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
         doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
         table.add_row(

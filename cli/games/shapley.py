@@ -8,7 +8,21 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.terminal.completion import completion
-from cli.terminal.output import Format, Json, Missing, Plugin, Seed, Symmetrise, print_json, stdout
+from cli.terminal.evaluation_progress import EvaluationLine
+from cli.terminal.output import (
+    Format,
+    GameFile,
+    Json,
+    Missing,
+    Plugin,
+    Quiet,
+    Seed,
+    Symmetrise,
+    loudness,
+    print_json,
+    stdout,
+)
+from cli.terminal.plot import Plot, check_plot, draw
 from cli.terminal.text import figure, visible
 
 if TYPE_CHECKING:
@@ -21,13 +35,7 @@ BAR_WIDTH = 40
 
 
 def shapley_command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
-            " 2^n values of a game; - with --format."
-        ),
-    ],
+    file: GameFile,
     method: Annotated[
         str,
         typer.Option(
@@ -48,8 +56,10 @@ def shapley_command(
     symmetrise: Symmetrise = None,
     missing: Missing = None,
     file_format: Format = None,
+    plot: Plot = None,
     plugin: Plugin = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Share the value of a game, or of a synergy graph, by the Shapley value.
 
@@ -58,8 +68,15 @@ def shapley_command(
     del plugin  # imported by its callback
     from coalitions.values.shapley import shapley
 
-    game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
-    found = shapley(game, method, budget, target_error=target_error, seed=seed)
+    loudness(quiet, verbose=False)
+    check_plot(plot)
+    game = read_game(
+        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+    )
+    with EvaluationLine(quiet=quiet) as progress:
+        found = shapley(
+            game, method, budget, target_error=target_error, seed=seed, progress=progress
+        )
     if json_output:
         print_json(
             {
@@ -73,6 +90,7 @@ def shapley_command(
         )
     else:
         _print(found, game.labels)
+    draw(found, plot)
     if found.stopped == "interrupted":
         typer.echo("interrupted: these are the estimates so far", err=True)
         raise typer.Exit(130)

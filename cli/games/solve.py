@@ -29,6 +29,7 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import decimal, figure, visible
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
 from coalitions.files.writing import write_json
 
@@ -243,7 +244,7 @@ def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, An
     table.columns[2].justify = table.columns[3].justify = "right"
     inside = graph.inside(solution.structure)
     for number, block in enumerate(solution.structure, 1):
-        names = ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+        names = listed(graph.labels[player] for player in block[:MOST_NAMES])
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
         table.add_row(
             str(number), visible(names + more), str(len(block)), figure(inside[number - 1])
@@ -284,7 +285,7 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
     for place, other in enumerate(solution.others[: MOST_ROWS - 1], 2):
         blocks = [block for block in other.structure if block not in best]
         instead = " | ".join(
-            ", ".join(graph.labels[player] for player in block[:MOST_NAMES])
+            listed(graph.labels[player] for player in block[:MOST_NAMES])
             + (" …" if len(block) > MOST_NAMES else "")
             for block in blocks
         )

@@ -9,8 +9,9 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.games._solution_file import read_structure
-from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
+from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
 
 
 def stability_command(
-    graph: Annotated[
-        str,
-        typer.Argument(
-            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
-            " 2^n values of a game; - with --format."
-        ),
-    ],
+    graph: GameFile,
     structure: Annotated[
         Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
     ],
@@ -103,9 +98,9 @@ def _sentence(finding: dict[str, Any]) -> str:
     gain = f"{figure(before, 6)} → {figure(after, 6)}"
     if movers == coalition:
         verb = "leaves alone" if len(movers) == 1 else "form a coalition"
-        return f"{', '.join(movers)} {verb}: {gain}"
+        return f"{listed(movers)} {verb}: {gain}"
     others = [name for name in coalition if name not in movers]
-    return f"{movers[0]} joins {', '.join(others)}: {gain}"
+    return f"{quoted(movers[0])} joins {listed(others)}: {gain}"
 
 
 COMMANDS = {"stability": stability_command}

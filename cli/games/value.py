@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.games._data_file import DataQuestion, read_data_game
+from cli.games._concepts import CONCEPTS, NETWORKS, Document, Question
 from cli.games._game_file import read_game
-from cli.games._solution_file import read_structure
+from cli.tables.blanks import number_of, rule_of
+from cli.tables.data_file import DataQuestion, read_data_game
 from cli.terminal.completion import completion, registered
-from cli.terminal.output import Format, Json, Missing, Seed, Symmetrise, print_json, stdout
+from cli.terminal.evaluation_progress import EvaluationLine
+from cli.terminal.output import (
+    Format,
+    Json,
+    Plugin,
+    Quiet,
+    Seed,
+    Symmetrise,
+    loudness,
+    print_json,
+    stdout,
+)
+from cli.terminal.plot import Plot, check_plot, draw
 from cli.terminal.text import figure, visible
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame
     from coalitions.problems.named import NamedGame
-    from coalitions.sampling.estimator import Estimate
-    from coalitions.structure import CoalitionStructure
-
-Document: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What was asked, as far as some concept may want to know."""
-
-    game: FileGame | NamedGame
-    method: str
-    budget: int | None
-    seed: int
-    alpha: float
-    beta: float
-    structure: Path | None
-    links: Path | None
-    index: str
-    order: int
 
 
 def value_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Synergy graph (.csv .tsv .npy .npz .json .graphml .edges), or .json with the"
-            " 2^n values of a game; - with --format. With --target: a table of data."
+            help="Synergy graph (.csv .tsv .xlsx .npy .npz .json .graphml .edges), or .json with"
+            " the 2^n values of a game; - with --format. With --target: a table of data (.csv .tsv"
+            " .xlsx)."
         ),
     ],
     concept: Annotated[
@@ -98,7 +90,12 @@ def value_command(
         typer.Option(help="The file is a table of data, and this column is to be predicted."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="What learns, with --target: linear, forest, nearest, tree.")
+        str | None,
+        typer.Option(
+            help=f"What learns, with --target: {', '.join(registered('data_models'))} (linear), or"
+            " one of a plug-in.",
+            autocompletion=completion("data_models"),
+        ),
     ] = None,
     units: Annotated[
         str | None,
@@ -108,9 +105,19 @@ def value_command(
         ),
     ] = None,
     symmetrise: Symmetrise = None,
-    missing: Missing = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|mean|median|drop",
+            help="What a blank cell counts as: a number; with --target also mean or median of the"
+            " training rows, or drop, to leave the row out. Else blanks are refused.",
+        ),
+    ] = None,
     file_format: Format = None,
+    plot: Plot = None,
+    plugin: Plugin = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Share the value of a game, a synergy graph or a table of data, by any concept.
 
@@ -120,6 +127,8 @@ def value_command(
 
     Example: coalitions value patients.csv --target ill --model forest --units hospital
     """
+    del plugin  # imported by its callback
+    loudness(quiet, verbose=False)
     if concept is None:
         concept = "banzhaf" if target is None else "shapley"
     if concept not in CONCEPTS:
@@ -133,240 +142,52 @@ def value_command(
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option}")
+    check_plot(plot, network=concept in NETWORKS)
     game: FileGame | NamedGame
     understood: Document = {}
     if target is None:
         if model is not None or units is not None:
             raise InvalidInputError("--model and --units are for tables of data: give --target")
-        game = read_game(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+        game = read_game(
+            file,
+            file_format=file_format,
+            symmetrise=symmetrise,
+            missing=number_of(missing),
+            quiet=quiet,
+        )
     else:
-        if (file_format, symmetrise, missing) != (None, None, None):
-            raise InvalidInputError("--format, --symmetrise and --missing are for synergy graphs")
-        asked = DataQuestion(file, target, model or "linear", units or "features", seed)
-        game, understood = read_data_game(asked)
-    question = Question(
-        game,
-        method or "auto",
-        budget,
-        seed,
-        1.0 if alpha is None else alpha,
-        1.0 if beta is None else beta,
-        structure,
-        links,
-        index or "k-SII",
-        2 if order is None else order,
-    )
-    document = {"concept": concept, **answer(question), **understood}
+        if (file_format, symmetrise) != (None, None):
+            raise InvalidInputError("--format and --symmetrise are for synergy graphs")
+        data = DataQuestion(
+            file, target, model or "linear", units or "features", seed, rule_of(missing)
+        )
+        game, understood = read_data_game(data, quiet=quiet)
+    with EvaluationLine(quiet=quiet) as progress:
+        found = answer(
+            Question(
+                concept,
+                game,
+                method or "auto",
+                budget,
+                seed,
+                1.0 if alpha is None else alpha,
+                1.0 if beta is None else beta,
+                structure,
+                links,
+                index or "k-SII",
+                2 if order is None else order,
+                progress,
+            )
+        )
+    document = {"concept": concept, **found.document, **understood}
     if json_output:
         print_json(document)
     else:
         _print(document)
+    draw(found.drawn, plot)
     if document.get("stopped") == "interrupted":
         typer.echo("interrupted: these are the estimates so far", err=True)
         raise typer.Exit(130)
-
-
-def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
-    return {label: float(x) for label, x in zip(game.labels, numbers, strict=True)}
-
-
-def _names(game: FileGame | NamedGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
-    return [[game.labels[player] for player in coalition] for coalition in coalitions]
-
-
-def _estimate(game: FileGame | NamedGame, estimate: Estimate) -> Document:
-    return {
-        "values": _named(game, estimate.values),
-        "stderr": _named(game, estimate.stderr),
-        "evaluations": estimate.evaluations,
-        "method": estimate.method,
-        **({"stopped": estimate.stopped} if estimate.stopped else {}),
-    }
-
-
-def _banzhaf(asked: Question) -> Document:
-    from coalitions.values.semivalues import banzhaf
-
-    found = banzhaf(asked.game, method=asked.method, budget=asked.budget, seed=asked.seed)
-    return _estimate(asked.game, found)
-
-
-def _shapley(asked: Question) -> Document:
-    from coalitions.values.shapley import shapley
-
-    found = shapley(asked.game, asked.method, asked.budget, seed=asked.seed)
-    return _estimate(asked.game, found)
-
-
-def _beta_shapley(asked: Question) -> Document:
-    from coalitions.values.semivalues import beta_shapley
-
-    found = beta_shapley(
-        asked.game,
-        asked.alpha,
-        asked.beta,
-        method=asked.method,
-        budget=asked.budget,
-        seed=asked.seed,
-    )
-    return {"alpha": asked.alpha, "beta": asked.beta, **_estimate(asked.game, found)}
-
-
-def _nucleolus(asked: Question) -> Document:
-    return _nucleolus_in(asked, "imputations")
-
-
-def _prenucleolus(asked: Question) -> Document:
-    return _nucleolus_in(asked, "preimputations")
-
-
-def _nucleolus_in(asked: Question, domain: Any) -> Document:  # noqa: ANN401 (one of two words)
-    from coalitions.values.nucleolus import nucleolus, verify_nucleolus
-
-    found = nucleolus(asked.game, domain=domain)
-    return {
-        "values": _named(asked.game, found.payoff),
-        "verified": verify_nucleolus(asked.game, found).holds,
-        "stages": [
-            {
-                "excess": stage.excess,
-                "coalitions": _names(asked.game, stage.coalitions),
-                "weights": list(stage.weights),
-                "at_own_worth": [asked.game.labels[player] for player in stage.floor_players],
-                "own_worth_weights": list(stage.floor_weights),
-            }
-            for stage in found.stages
-        ],
-    }
-
-
-def _least_core(asked: Question) -> Document:
-    from coalitions.values.core import TOLERANCE, least_core, scale_of, zero_normalised_table
-
-    found = least_core(asked.game)
-    slack = TOLERANCE * scale_of(zero_normalised_table(asked.game))
-    return {
-        "values": _named(asked.game, found.payoff),
-        "epsilon": found.epsilon,
-        "core_is_empty": found.epsilon > slack,
-        "coalitions": _names(asked.game, found.coalitions),
-        "weights": found.weights.tolist(),
-    }
-
-
-def _core(asked: Question) -> Document:
-    from coalitions.values.core import core_point
-
-    return {"values": _named(asked.game, core_point(asked.game))}
-
-
-def _owen(asked: Question) -> Document:
-    from coalitions.values.owen import owen_value
-
-    structure = _structure(asked)
-    return {
-        "values": _named(asked.game, owen_value(asked.game, structure)),
-        "coalitions": _names(asked.game, structure),
-    }
-
-
-def _payoffs(asked: Question) -> Document:
-    from coalitions.values.owen import payoffs
-
-    structure = _structure(asked)
-    return {
-        "values": _named(asked.game, payoffs(asked.game, structure)),
-        "coalitions": _names(asked.game, structure),
-    }
-
-
-def _structure(asked: Question) -> CoalitionStructure:
-    if asked.structure is None:
-        raise InvalidInputError("this concept needs --structure FILE with the coalitions")
-    return read_structure(asked.structure, asked.game)
-
-
-def _myerson(asked: Question) -> Document:
-    from coalitions.graph import SynergyGraph
-    from coalitions.values.myerson import myerson_value
-
-    if asked.links is None:
-        raise InvalidInputError("myerson needs --links FILE with the graph of who talks to whom")
-    links = SynergyGraph.read(asked.links)
-    if sorted(links.labels) != sorted(asked.game.labels):
-        raise InvalidInputError(f"{asked.links}: does not have the players of the game")
-    place = {label: player for player, label in enumerate(asked.game.labels)}
-    i, j, _ = links.edges
-    pairs = [
-        (place[links.labels[a]], place[links.labels[b]])
-        for a, b in zip(i.tolist(), j.tolist(), strict=True)
-    ]
-    return {"values": _named(asked.game, myerson_value(asked.game, pairs))}
-
-
-def _shapley_interaction(asked: Question) -> Document:
-    return _interaction(asked, "shapley")
-
-
-def _banzhaf_interaction(asked: Question) -> Document:
-    return _interaction(asked, "banzhaf")
-
-
-def _interaction(asked: Question, index: Any) -> Document:  # noqa: ANN401 (one of two words)
-    from coalitions.values.interactions import pairwise_interactions
-
-    found = pairwise_interactions(
-        asked.game, index, method=asked.method, budget=asked.budget, seed=asked.seed
-    )
-    n = asked.game.n_players
-    labels = asked.game.labels
-    return {
-        "pairs": [
-            {
-                "players": [labels[i], labels[j]],
-                "value": float(found.values[i, j]),
-                "stderr": float(found.stderr[i, j]),
-            }
-            for i in range(n)
-            for j in range(i + 1, n)
-        ],
-        "evaluations": found.evaluations,
-        "method": found.method,
-    }
-
-
-def _interactions(asked: Question) -> Document:
-    from coalitions.values.interactions import interactions
-
-    found = interactions(
-        asked.game,
-        asked.index,
-        asked.order,
-        method=asked.method,
-        budget=asked.budget,
-        seed=asked.seed,
-    )
-    return found.document
-
-
-SAMPLING = frozenset({"method", "budget"})
-
-CONCEPTS: dict[str, tuple[Callable[[Question], Document], frozenset[str]]] = {
-    "banzhaf": (_banzhaf, SAMPLING),
-    "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
-    "shapley": (_shapley, SAMPLING),
-    "nucleolus": (_nucleolus, frozenset()),
-    "prenucleolus": (_prenucleolus, frozenset()),
-    "least-core": (_least_core, frozenset()),
-    "core": (_core, frozenset()),
-    "owen": (_owen, frozenset({"structure"})),
-    "payoffs": (_payoffs, frozenset({"structure"})),
-    "myerson": (_myerson, frozenset({"links"})),
-    "shapley-interaction": (_shapley_interaction, SAMPLING),
-    "banzhaf-interaction": (_banzhaf_interaction, SAMPLING),
-    "interactions": (_interactions, SAMPLING | {"index", "order"}),
-}
-"""Each concept and the options it takes; any other that is given is a mistake, not ignored."""
 
 
 def _print(document: Document) -> None:
@@ -374,6 +195,8 @@ def _print(document: Document) -> None:
 
     console = stdout()
     errors = document.get("stderr", {})
+    values = document.get("values", {})
+    noise = 1e-12 * max(map(abs, values.values()), default=0.0)  # what sums leave of nothing
     if "pairs" in document or "interactions" in document:
         title = document.get("index", "interaction")
         table = Table("players", title, "± standard error", box=None, pad_edge=False)
@@ -384,9 +207,10 @@ def _print(document: Document) -> None:
         table = Table("player", document["concept"], box=None, pad_edge=False)
         if errors:
             table.add_column("± standard error")
-        for name, number in document["values"].items():
+        for name, number in values.items():
             error = (f"{errors[name]:.2g}",) if errors else ()
-            table.add_row(visible(name), figure(number, 6), *error)
+            shown = 0.0 if abs(number) < noise else number
+            table.add_row(visible(name), figure(shown, 6), *error)
     for column in table.columns[1:]:
         column.justify = "right"
     console.print(table)

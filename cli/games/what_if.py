@@ -21,6 +21,7 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.text import decimal, figure, visible
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
 
 
@@ -85,7 +86,7 @@ def what_if_command(
     console = stdout()
     console.print(f"the wish costs {costs} ({proven})", soft_wrap=True)
     for title, solution in (("without it", wish.base), ("with it", wish.solution)):
-        blocks = " | ".join(", ".join(block) for block in _named(solution.structure, labels))
+        blocks = " | ".join(map(listed, _named(solution.structure, labels)))
         console.print(f"{title}, {figure(solution.value)}: {visible(blocks)}", soft_wrap=True)
 
 

@@ -100,13 +100,16 @@ def _curves(methods: Sequence[Method]) -> list[Chart]:
             charts.append(Lines(name, title, "round", unit, curves))
     lines = [line for method in methods for run in method.runs for line in run.evaluated]
     named = dict.fromkeys(name for line in lines for name in line.get("metrics") or {})
+    asked: list[Chart] = []
     for metric in named:  # those of the task besides accuracy
         if metric != ACCURACY:
             found = [_metric_curve(k, method, metric) for k, method in enumerate(methods)]
             there = [curve for curve in found if curve is not None]
             if there:
-                charts.append(Lines(f"metric-{metric}", f"Mean {metric}", "round", metric, there))
-    return charts
+                title = f"Mean test {metric}"
+                asked.append(Lines(f"metric-{metric}", title, "round", metric, there))
+    # What the runs are judged by comes first.
+    return charts + asked if next(iter(named), ACCURACY) == ACCURACY else asked + charts
 
 
 def _metric_curve(number: int, method: Method, metric: str) -> Curve | None:
@@ -255,11 +258,18 @@ def _split(run: RunRecord, key: str, tag: str) -> list[Chart]:
             f"Training samples by label and client{tag}",
             "client",
             "label",
-            [str(label) for label in range(counts.shape[0])],
+            _label_names(run, len(counts)),
             _client_names(run),
             counts,
         )
     ]
+
+
+def _label_names(run: RunRecord, n_labels: int) -> list[str]:
+    """Return what the data call their labels, or numbers."""
+    if len(run.classes) == n_labels:
+        return list(run.classes)
+    return [str(label) for label in range(n_labels)]
 
 
 def _same_split(run: RunRecord, other: RunRecord) -> bool:

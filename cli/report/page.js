@@ -42,6 +42,9 @@ const square = (labels) => ({
   yaxis: { title: { text: "client" }, type: "category", autorange: "reversed", showgrid: false, scaleanchor: "x", constrain: "domain" },
 });
 
+// Of few rounds there would be one numbered 1.5.
+const wholeTicks = (last) => (last <= 10 ? { dtick: 1 } : {});
+
 const hidden = new Set();
 
 const drawn = {
@@ -61,7 +64,8 @@ const drawn = {
         line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: "%{fullData.name}: %{y:.4g}<extra></extra>", visible, meta: curve.method,
       });
     }
-    return [traces, { xaxis: { title: { text: chart.x_label } }, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
+    const xaxis = { title: { text: chart.x_label }, ...wholeTicks(Math.max(...chart.curves.map((curve) => curve.x.at(-1)))) };
+    return [traces, { xaxis, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
   },
   bars: (chart) => [
     chart.series.map((s, k) => ({
@@ -139,7 +143,7 @@ const drawn = {
         colorscale: scale, showscale: false, xgap: chart.rounds.length > 60 ? 0 : 1, ygap: chart.labels.length > 60 ? 0 : 1,
         hovertemplate: "client %{y}, round %{x}: coalition %{z}<extra></extra>",
       }],
-      { xaxis: { title: { text: "round" }, showgrid: false }, yaxis: { title: { text: "client" }, type: "category", autorange: "reversed", showgrid: false } },
+      { xaxis: { title: { text: "round" }, showgrid: false, ...wholeTicks(chart.rounds.at(-1)) }, yaxis: { title: { text: "client" }, type: "category", autorange: "reversed", showgrid: false } },
     ];
   },
   network: (chart) => [

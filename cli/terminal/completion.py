@@ -15,6 +15,7 @@ from coalitions.registry import installed_plugins, unknown_name
 _PLACES = {
     "algorithms": ("ALGORITHMS", "learners.algorithms"),
     "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
+    "data_models": ("DATA_MODELS", "coalitions.data_models"),
     "datasets": ("DATASETS", "learners.data.sources"),
     "experiments": ("EXPERIMENTS", "learners.reproduction.experiments"),
     "metrics": ("METRICS", "learners.measures.metrics"),

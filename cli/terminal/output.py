@@ -30,6 +30,13 @@ GraphFile = Annotated[
         help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with --format."
     ),
 ]
+GameFile = Annotated[
+    str,
+    typer.Argument(
+        help="Synergy graph (.csv .tsv .xlsx .npy .npz .json .graphml .edges), or .json with the"
+        " 2^n values of a game; - with --format."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the file, for standard input (`-`).")
@@ -82,6 +89,11 @@ def stdout() -> Console:
 def stderr() -> Console:
     """Return the console for messages and progress."""
     return _literal_console(stderr=True)
+
+
+def tell(line: str) -> None:
+    """Say on stderr how a file was understood."""
+    stderr().print(line, soft_wrap=True)
 
 
 WIDE = 10_000

@@ -85,6 +85,24 @@ def policy(scripts: Sequence[str]) -> str:
     )
 
 
+DRAW = """"use strict";
+const figure = JSON.parse(document.getElementById("figure").textContent);
+Plotly.newPlot("plot", figure.data, figure.layout, { responsive: true, displaylogo: false });
+"""
+"""The script of a picture that can be zoomed."""
+
+
+def plotly_page(title: str, figure: Any) -> str:  # noqa: ANN401 (a figure of plotly)
+    """Return a page that is one figure, which can be zoomed."""
+    return html_document(
+        title,
+        ['<div id="plot"></div>'],
+        data={"figure": json.loads(figure.to_json())},
+        scripts=[plotly_script(), DRAW],
+        style="html, body, #plot { height: 100%; margin: 0; }",
+    )
+
+
 def plotly_script() -> str:
     """Return Plotly's own script."""
     return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")

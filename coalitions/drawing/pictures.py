@@ -68,12 +68,13 @@ def picture(figure: Figure, kind: str, dpi: int = FILE_DPI) -> bytes:
     return file.getvalue()
 
 
-def check_picture_path(path: Path) -> None:
-    """Raise unless a picture can be written under this name; ask before drawing."""
-    if path.suffix.lower() not in PICTURES:
+def check_picture_path(path: Path, *, pages: bool = False) -> None:
+    """Raise unless a picture, or a page if it may be one, can be written under this name."""
+    kinds = (*PICTURES, ".html") if pages else PICTURES
+    if path.suffix.lower() not in kinds:
         raise InvalidInputError(
-            f"{path.name} ends in {path.suffix or 'nothing'}; a picture is a .png, .svg or .pdf"
-            " file"
+            f"{path.name} ends in {path.suffix or 'nothing'}; a picture is a"
+            f" {', '.join(kinds[:-1])} or {kinds[-1]} file"
         )
     if not path.parent.is_dir():
         raise InvalidInputError(f"{path}: cannot be written: there is no folder {path.parent}")

@@ -11,9 +11,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError, shown
-from coalitions.files.cells import decimal_mark, is_blank, is_empty, number
-from coalitions.files.opening import opened
+from coalitions.errors import InvalidInputError, shown, spoken
+from coalitions.files.cells import Cell, decimal_mark, is_blank, is_empty, number
+from coalitions.files.opening import SPREADSHEETS, opened
+from coalitions.files.spreadsheets import opened_sheet
 from coalitions.files.tables import SEPARATORS, Row, Understood, csv_rows, found_mark
 from coalitions.files.text import encodings
 
@@ -50,10 +51,34 @@ class Records:
 
 
 def read_records(path: str | Path) -> Records:
-    """Return the table in a text file, whichever separator, decimal mark and encoding it has."""
-    expected = "\t" if str(path).lower().endswith((".tsv", ".tab")) else ","
+    """Return the table in a text file or spreadsheet.
+
+    A text may have any separator, decimal mark and encoding; of a spreadsheet, the first sheet with
+    anything in it is read.
+    """
+    kind = Path(path).suffix.lower()
     with opened(path) as (where, stream):
-        return _decoded(stream, where, expected)
+        if kind == ".xlsx":
+            return _first_sheet(stream, where)
+        if kind.lstrip(".") in SPREADSHEETS:
+            raise InvalidInputError(f"{where}: is not read; save the sheet as .xlsx or .csv")
+        return _decoded(stream, where, "\t" if kind in (".tsv", ".tab") else ",")
+
+
+def _first_sheet(stream: IO[bytes], where: str) -> Records:
+    with opened_sheet(stream, where, odd_dates=False) as sheet:
+        found = _of_rows(_as_broad(sheet.rows()), where, "", list(sheet.notes))
+        if any(blanks(column).any() for column in found.columns.values()):
+            sheet.refuse_unsaved()
+        return found
+
+
+def _as_broad(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give all rows as many cells as the first that has any: a sheet leaves out the last blanks."""
+    width = 0
+    for line, cells in rows:
+        width = width or len(cells)
+        yield line, cells + [""] * (width - len(cells))
 
 
 def _decoded(stream: IO[bytes], where: str, expected: str) -> Records:
@@ -77,7 +102,11 @@ def _parsed(lines: io.TextIOWrapper, where: str, expected: str, notes: list[str]
     if separator != expected:
         notes.append(SEPARATORS.get(separator, shown(separator)))
     lines.seek(0)
-    rows = [row for row in csv_rows(lines, separator, where) if not all(map(is_empty, row[1]))]
+    return _of_rows(csv_rows(lines, separator, where), where, separator, notes)
+
+
+def _of_rows(given: Iterator[Row], where: str, separator: str, notes: list[str]) -> Records:
+    rows = [row for row in given if not all(map(is_empty, row[1]))]
     if len(rows) < 2:
         raise InvalidInputError(f"{where}: expected a header and rows below it")
     header = _header(rows[0], rows[1:], where)
@@ -129,9 +158,9 @@ def _sampled(sample: str, separator: str, where: str) -> list[list[Any]]:
 
 def _header(head: Row, body: list[Row], where: str) -> dict[int, str]:
     """Return the columns' names by their places; numbered rows (pandas, R) are no column."""
-    names = [str(cell).strip() for cell in head[1]]
+    names = [_text(cell) for cell in head[1]]
     places = list(range(len(names)))
-    if not names[0] and [cells[0] for _, cells in body] in (
+    if not names[0] and [_text(cells[0]) for _, cells in body] in (
         [str(k) for k in range(len(body))],
         [str(k) for k in range(1, len(body) + 1)],
     ):
@@ -160,7 +189,11 @@ def _column(cells: list[Any], name: str, mark: str, where: str) -> Column:
             f" {'comma' if other == ',' else 'point'}, and other columns have the other mark;"
             " write one of the two everywhere"
         )
-    return np.array([cell.strip() for cell in cells], dtype=object)
+    return np.array([_text(cell) for cell in cells], dtype=object)
+
+
+def _text(cell: Cell) -> str:
+    return cell.strip() if isinstance(cell, str) else spoken(cell)
 
 
 def _numbers(cells: list[Any], mark: str) -> Column | None:
@@ -172,3 +205,10 @@ def _numbers(cells: list[Any], mark: str) -> Column | None:
             return None
         found[place] = value
     return None if all(map(is_blank, cells)) else found
+
+
+def blanks(cells: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which cells say nothing."""
+    if cells.dtype == object:
+        return np.array([is_blank(cell) for cell in cells], dtype=bool)
+    return np.isnan(cells)

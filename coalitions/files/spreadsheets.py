@@ -8,6 +8,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, Any
 
 from coalitions.errors import InvalidInputError, MissingDependencyError
@@ -29,6 +30,45 @@ def read_spreadsheet(
     tell: Callable[[str], None] | None = None,
 ) -> SynergyGraph:
     """Return the graph in the first sheet that is not empty."""
+    with opened_sheet(stream, where) as sheet:
+        return graph_of_rows(
+            sheet.rows,
+            where,
+            Understood(list(sheet.notes)),
+            symmetrise=symmetrise,
+            missing=missing,
+            tell=tell,
+        )
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The first sheet of a file that is not empty.
+
+    Attributes
+    ----------
+    rows
+        Gives its rows, from the first one on each time; dates have a remark, if they are odd.
+    notes
+        Which sheet it is, if there are several.
+    refuse_unsaved
+        Raises if a formula's value is not in the file.
+    """
+
+    rows: Callable[[], Iterator[Row]]
+    notes: tuple[str, ...]
+    refuse_unsaved: Callable[[], None]
+
+
+@contextmanager
+def opened_sheet(stream: IO[bytes], where: str, *, odd_dates: bool = True) -> Iterator[Sheet]:
+    """Give the first sheet that is not empty; what is refused of it is said to be of that sheet.
+
+    Parameters
+    ----------
+    odd_dates
+        Whether a date is none of what a table should hold, so that it is to be called one.
+    """
     _check_archive(stream, where)
     try:
         import openpyxl
@@ -43,23 +83,19 @@ def read_spreadsheet(
         sheet = next((sheet for sheet in sheets if _begins(sheet, where)), None)
         if sheet is None:
             raise InvalidInputError(f"{where}: has no sheet with anything in it")
-        understood = Understood()
-        if len(sheets) > 1:
-            understood.notes.append(f"sheet {sheet.title!r}, one of {len(sheets)}")
-        try:
-            return graph_of_rows(
-                lambda: _rows(sheet, where),
-                where,
-                understood,
-                symmetrise=symmetrise,
-                missing=missing,
-                tell=tell,
-            )
-        except InvalidInputError as error:
+
+        def refuse_unsaved() -> None:
             stream.seek(0)
             formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False)
             _refuse_unsaved(_rows(formulas[sheet.title], where), _rows(sheet, where), where)
-            if len(sheets) == 1:
+
+        several = len(sheets) > 1
+        notes = (f"sheet {sheet.title!r}, one of {len(sheets)}",) if several else ()
+        try:
+            yield Sheet(lambda: _rows(sheet, where, odd_dates=odd_dates), notes, refuse_unsaved)
+        except InvalidInputError as error:
+            refuse_unsaved()
+            if not several:
                 raise
             raise InvalidInputError(
                 f"{error} (in the sheet {sheet.title!r}, the first of {len(sheets)} with anything"
@@ -127,11 +163,16 @@ def _damage(where: str) -> Iterator[None]:
         raise InvalidInputError(f"{where}: is no .xlsx file, or a damaged one ({reason})") from None
 
 
-def _rows(sheet: Any, where: str) -> Iterator[Row]:  # noqa: ANN401 (a worksheet of openpyxl)
+def _rows(
+    sheet: Any,  # noqa: ANN401 (a worksheet of openpyxl)
+    where: str,
+    *,
+    odd_dates: bool = True,
+) -> Iterator[Row]:
     sheet.reset_dimensions()  # what a file says of its size is not believed
     empty = 0
     for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells = [_cell(value) for value in row]
+        cells = [_cell(value, odd_dates=odd_dates) for value in row]
         while cells and cells[-1] == "":
             cells.pop()
         empty = 0 if cells else empty + 1
@@ -143,7 +184,7 @@ def _rows(sheet: Any, where: str) -> Iterator[Row]:  # noqa: ANN401 (a worksheet
         yield line, cells
 
 
-def _cell(value: object) -> Cell:
+def _cell(value: object, *, odd_dates: bool) -> Cell:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -154,7 +195,7 @@ def _cell(value: object) -> Cell:
         except OverflowError:
             return str(value)
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return f"{value.date()} (a date)"
+        return f"{value.date()} (a date)" if odd_dates else str(value.date())
     return str(value)
 
 

@@ -63,9 +63,10 @@ def data_game(
     metric
         ``"accuracy"``, ``"r2"``, or a function of the truth and the predictions.
     groups
-        The group of each point, such as its source; players are in order of the first point.
+        The group of each point, such as its source.
     names
-        Names of the points.
+        Names of the points; of groups, who they are, in the order of the players: one that has no
+        point is a player with nothing. By default groups are in order of the first point.
     empty
         The value of no data at all. By default that of an answer which knows only how common each
         target is in `y`: always the most frequent class, or the mean.
@@ -93,12 +94,7 @@ def data_game(
     >>> shapley(game).values.round(3)
     array([0.083, 0.083, 0.333])
     """
-    for name in ("fit", "predict"):
-        if not callable(getattr(model, name, None)):
-            raise InvalidInputError(
-                f"the model is a {type(model).__name__}, which has no {name}; expected an estimator"
-                " such as scikit-learn's, not yet trained"
-            )
+    check_model(model)
     inputs, test_inputs = _table(X), _table(X_test)
     targets, truth = np.asarray(y), np.asarray(y_test)
     for name, rows, answers in (("y", inputs, targets), ("y_test", test_inputs, truth)):
@@ -125,6 +121,16 @@ def data_game(
         game.model = _warm(game.model, inputs, targets)
         game.warm = True
     return game
+
+
+def check_model(model: object) -> None:
+    """Refuse what cannot be trained, or not be asked."""
+    for name in ("fit", "predict"):
+        if not callable(getattr(model, name, None)):
+            raise InvalidInputError(
+                f"the model is a {type(model).__name__}, which has no {name}; expected an estimator"
+                " such as scikit-learn's, not yet trained"
+            )
 
 
 class DataGame(NamedGame):
@@ -241,12 +247,15 @@ def _owners(
     if groups is None:
         return np.arange(n_points), names_of(names, n_points, "points")
     members = [str(group) for group in groups]
-    if len(members) != n_points or names is not None:
+    if len(members) != n_points:
         raise InvalidInputError(
-            f"there are {len(members)} groups for {n_points} points; give one for each, and no"
-            " names besides"
+            f"there are {len(members)} groups for {n_points} points; give one for each"
         )
-    place = {name: k for k, name in enumerate(dict.fromkeys(members))}
+    players = dict.fromkeys(members if names is None else map(str, names))
+    place = {name: k for k, name in enumerate(players)}
+    nameless = next((name for name in members if name not in place), None)
+    if nameless is not None:
+        raise InvalidInputError(f"the group {nameless!r} is not among the names of the groups")
     return np.array([place[name] for name in members], np.int64), tuple(place)
 
 

@@ -171,8 +171,8 @@ def largest(values: FloatVector) -> Bars:
 def title_of(estimate: Estimate) -> str:
     """Return one line on where the values come from."""
     stopped = f", {estimate.stopped}" if estimate.stopped else ""
-    cost = f"{estimate.evaluations} evaluations{stopped}"
-    return f"{len(estimate.names)} players; {estimate.method}, {cost}"
+    cost = f", {estimate.evaluations} evaluations{stopped}" if estimate.evaluations else ""
+    return f"{len(estimate.names)} players; {estimate.method}{cost}"
 
 
 def _from_to(estimate: Estimate, start: float, end: float) -> str:

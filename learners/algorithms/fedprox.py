@@ -22,7 +22,7 @@ class FedProx(Algorithm):
     Parameters
     ----------
     mu
-        Weight of the proximal term; 0 is federated averaging.
+        Strength of the pull towards the global model (μ in the paper); 0 is federated averaging.
     """
 
     mu: float = option(0.01, least=0, changes="models")

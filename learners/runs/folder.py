@@ -6,6 +6,7 @@
     metrics.jsonl      one line per round
     checkpoints/       where the run stands: the newest, and the one before
     clients.json       what each client has: counts of labels, domain, poisoned or not
+    classes.json       what classes or labels are called, in order of a model's outputs
     environment.json   versions and cores of where it ran
     result.json        there when the run is finished
     SHA256SUMS         checksums of what a finished run left, as `sha256sum -c` reads them
@@ -56,7 +57,7 @@ from learners.runs.checkpoint import (
     save_checkpoint,
 )
 from learners.runs.checksums import SUMS, check_sum, file_digest, read_sums
-from learners.runs.reading import Clients, read_config, read_history, read_result
+from learners.runs.reading import Clients, check_begun, read_config, read_history, read_result
 from learners.runs.records import Records
 from learners.server.federation import Round
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
@@ -118,8 +119,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Return the folder of a run that was begun."""
-        if not (path / "config.toml").is_file():
-            raise InvalidInputError(f"{path} is not a run's folder: it has no config.toml")
+        check_begun(path)
         return cls(path)
 
     @contextmanager
@@ -246,7 +246,10 @@ class RunFolder:
             raise InvalidInputError(f"cannot remove {error.filename}: {error.strerror}") from None
 
     def write_circumstances(
-        self, clients: Sequence[Mapping[str, Any]], place: Mapping[str, Any]
+        self,
+        clients: Sequence[Mapping[str, Any]],
+        place: Mapping[str, Any],
+        classes: Sequence[str] = (),
     ) -> None:
         """Write what the clients have, and what the run runs on: for reports, not for resuming.
 
@@ -256,6 +259,8 @@ class RunFolder:
             What each client has.
         place
             Where clients are computed: device, engine, workers.
+        classes
+            What classes or labels are called, if they have names.
         """
         told = Clients.of(clients)
         surroundings = {
@@ -266,7 +271,10 @@ class RunFolder:
             "cores": os.cpu_count(),
             **place,
         }
-        for name, document in (("clients", told.document()), ("environment", surroundings)):
+        documents = {"clients": told.document(), "environment": surroundings}
+        if classes:
+            documents["classes"] = list(classes)
+        for name, document in documents.items():
             write_json(self.path / f"{name}.json", document, indent=None)
 
     def write_result(self, result: dict[str, Any]) -> None:

@@ -93,6 +93,8 @@ class RunRecord:
         Coalition labels [n] of each round, with the rounds' numbers.
     environment
         Where the run ran: versions, cores.
+    classes
+        What the classes or labels of the data are called; none if they are only numbered.
     """
 
     name: str
@@ -104,6 +106,7 @@ class RunRecord:
     arrays: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     structures: Sequence[tuple[int, IntVector]] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
+    classes: Sequence[str] = ()
 
     @property
     def n_clients(self) -> int:
@@ -137,6 +140,9 @@ def read_run(folder: Path) -> RunRecord:
     environment = folder / "environment.json"
     with _damage_named(environment):
         surroundings = dict(_document(environment)) if environment.is_file() else {}
+    named = folder / "classes.json"
+    with _damage_named(named):
+        classes = tuple(map(str, _document(named))) if named.is_file() else ()
     return RunRecord(
         name=f"{config.algorithm} (seed {config.seed})",
         folder=folder.name,
@@ -147,17 +153,22 @@ def read_run(folder: Path) -> RunRecord:
         arrays=dict(_matrices(folder, len(history))),
         structures=_structures(folder / "structures.jsonl", config.members),
         environment=surroundings,
+        classes=classes,
     )
 
 
 def read_config(folder: Path) -> RunConfig:
     """Return what a run was asked."""
-    path = folder / "config.toml"
+    check_begun(folder)
+    return RunConfig.read(folder / "config.toml")
+
+
+def check_begun(folder: Path) -> None:
+    """Refuse what is no folder of a run."""
     if not folder.exists():
         raise InvalidInputError(f"there is no folder {folder}")
-    if not path.is_file():
+    if not (folder / "config.toml").is_file():
         raise InvalidInputError(f"{folder} is not a run's folder: it has no config.toml")
-    return RunConfig.read(path)
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:

@@ -529,7 +529,7 @@ def _carry_out(
                 names = prepared.client_names[: config.members]
                 told = zip(federation.said_at_the_start(), names, strict=True)
                 clients = [dict(each) | {"name": name} for each, name in told]
-                folder.write_circumstances(clients, place)
+                folder.write_circumstances(clients, place, site.targets.names)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
                 federation.restore(checkpoint.memories)

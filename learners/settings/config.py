@@ -58,8 +58,8 @@ class RunConfig:
         rounds, each from a round of its own. Or whose replies arrive: dropout:P loses each with
         probability P; deadline:T those of clients that need more than T times what is usual.
     dataset
-        Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .parquet .npz); or a
-        folder with one folder for each client.
+        Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .xlsx .parquet
+        .npz); or a folder with one folder for each client.
     target
         Column of a table that is predicted.
     client_column

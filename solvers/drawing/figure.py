@@ -13,6 +13,7 @@ from coalitions.extras import needed
 from coalitions.game import FloatMatrix
 from solvers.drawing.layout import (
     NAMED_PLAYERS,
+    NUMBERED_CELLS,
     SHOWN_PLAYERS,
     Cells,
     cells_of,
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 CLEAR = 2.0
 """Points between a node and its name."""
 
+TYPE, FINE = 13.0, 11.0
+"""Size of names, and at most of numbers, where there are few players: read on a phone, too."""
+
+MATRIX_WIDTH = 350.0
+"""Points across the matrix of few players, about."""
+
 WIDTH, HEIGHT = 0.62, 1.25
 """Size of a letter in its font size, rather too large than too small."""
 
@@ -39,7 +46,8 @@ def solution_figure(graph: SynergyGraph, solution: Solution) -> Figure:
     """Return a figure of a solution, which belongs to no window.
 
     Up to 500 players it shows the graph, one disc of players for each coalition, next to the
-    matrix of synergies ordered by coalition. Above, it shows the mean synergy between coalitions.
+    matrix of synergies ordered by coalition; of 16 players or fewer, the graph stands above the
+    matrix, in larger type. Above 500, it shows the mean synergy between coalitions.
 
     Raises
     ------
@@ -52,14 +60,19 @@ def solution_figure(graph: SynergyGraph, solution: Solution) -> Figure:
 
 
 def _drawn(graph: SynergyGraph, solution: Solution) -> Figure:
-    detailed = graph.n_players <= SHOWN_PLAYERS
-    figure = new_figure(15, 7) if detailed else new_figure(9, 8)
-    if detailed:
+    detailed, cells = graph.n_players <= SHOWN_PLAYERS, cells_of(graph, solution)
+    upright = detailed and cells.numbered
+    if upright:  # as broad as a phone
+        figure = new_figure(6.5, 11)
+        network, heat = figure.subplots(2, 1, height_ratios=[4, 5])
+    elif detailed:
+        figure = new_figure(15, 7)
         network, heat = figure.subplots(1, 2)
     else:
+        figure = new_figure(9, 8)
         network, heat = None, figure.subplots()
-    _draw_cells(figure, heat, cells_of(graph, solution))
-    figure.suptitle(title_of(graph, solution))
+    _draw_cells(figure, heat, cells)
+    figure.suptitle(title_of(graph, solution), fontsize=TYPE + 1 if upright else None)
     if network is not None:
         _draw_network(figure, network, graph, solution)
     return figure
@@ -69,24 +82,32 @@ def _draw_cells(figure: Figure, axes: Any, cells: Cells) -> None:  # noqa: ANN40
     for cut in cells.cuts:
         axes.axhline(cut - 0.5, color="black", linewidth=0.6)
         axes.axvline(cut - 0.5, color="black", linewidth=0.6)
-    axes.set_title(cells.title)
+    axes.set_title(cells.title, fontsize=TYPE if cells.numbered else None)
     picture = axes.imshow(
         cells.matrix, cmap="RdBu", vmin=-cells.top, vmax=cells.top, interpolation="nearest"
     )
-    figure.colorbar(picture, ax=axes, shrink=0.8)
+    if not cells.numbered:  # else the numbers tell
+        figure.colorbar(picture, ax=axes, shrink=0.8)
     names = list(map(fitting, cells.names))
     if len(names) <= NAMED_PLAYERS:
-        size = 8 if len(names) <= 30 else 6
+        size = _type_size(len(names))
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
         axes.set_yticks(range(len(names)), names, fontsize=size)
     else:
         axes.set(xticks=[], yticks=[])
     if cells.numbered:
+        longest = max(len(in_a_cell(number)) for number in cells.matrix.flat)
+        size = min(FINE, MATRIX_WIDTH / len(names) / (WIDTH * longest))
         for (row, column), number in np.ndenumerate(cells.matrix):
             paint = "white" if abs(number) > 0.6 * cells.top else "black"
             axes.text(
-                column, row, in_a_cell(number), ha="center", va="center", fontsize=7, color=paint
+                column, row, in_a_cell(number), ha="center", va="center", fontsize=size, color=paint
             )
+
+
+def _type_size(n_names: int) -> float:
+    """Return the size of names of which there are so many."""
+    return TYPE if n_names <= NUMBERED_CELLS else 8.0 if n_names <= 30 else 6.0
 
 
 def _draw_network(
@@ -116,16 +137,25 @@ def _draw_network(
     axes.scatter(
         *discs.positions.T, s=area, c=discs.colours, zorder=2, edgecolors="white", linewidths=0.5
     )
-    if keys:
+    few = graph.n_players <= NUMBERED_CELLS
+    if keys and few:  # below, where it hides nobody
+        axes.legend(
+            handles=keys,
+            fontsize=FINE,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            ncols=len(keys),
+        )
+    elif keys:
         axes.legend(handles=keys, fontsize=8, loc="lower left")
-    axes.set_title("players, one disc for each coalition")
+    axes.set_title("players, one disc for each coalition", fontsize=TYPE if few else None)
     axes.set_aspect("equal")
     axes.margins(0.08)
     axes.axis("off")
     if graph.n_players <= NAMED_PLAYERS:
         figure.draw_without_rendering()  # only now it is known how far apart nodes are
         points = axes.transData.transform(discs.positions) * 72 / figure.dpi
-        size = 8 if graph.n_players <= 30 else 6
+        size = _type_size(graph.n_players)
         names = list(map(fitting, graph.labels))
         places = name_places(points, names, size, math.sqrt(area) / 2)
         for name, position, place in zip(names, discs.positions, places, strict=True):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.drawing.document import html_document, plotly_script, words
+from coalitions.drawing.document import plotly_page, words
 from coalitions.extras import needed
 from solvers.drawing.layout import (
     NAMED_PLAYERS,
@@ -23,12 +22,6 @@ from solvers.drawing.layout import (
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
     from solvers.solution import Solution
-
-DRAW = """"use strict";
-const figure = JSON.parse(document.getElementById("figure").textContent);
-Plotly.newPlot("plot", figure.data, figure.layout, { responsive: true, displaylogo: false });
-"""
-"""The script of a picture that can be zoomed."""
 
 
 def solution_page(graph: SynergyGraph, solution: Solution) -> str:
@@ -69,13 +62,7 @@ def solution_page(graph: SynergyGraph, solution: Solution) -> str:
     figure.update_yaxes(showticklabels=few, autorange="reversed", row=1, col=column, **ticks)
     title = title_of(graph, solution)
     figure.update_layout(title=title, template="plotly_white", legend={"orientation": "h"})
-    return html_document(
-        title,
-        ['<div id="plot"></div>'],
-        data={"figure": json.loads(figure.to_json())},
-        scripts=[plotly_script(), DRAW],
-        style="html, body, #plot { height: 100%; margin: 0; }",
-    )
+    return plotly_page(title, figure)
 
 
 def _disc_shapes(discs: Discs) -> list[dict[str, Any]]:

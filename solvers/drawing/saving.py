@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coalitions.drawing.pictures import picture
+from coalitions.drawing.pictures import check_picture_path, picture
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.writing import write_whole
@@ -18,18 +18,10 @@ if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
     from solvers.solution import Solution
 
-ENDINGS = (".png", ".svg", ".pdf", ".html")
-
 
 def check_plot_path(path: Path) -> None:
     """Raise unless a picture can be written under this name; ask before a long run."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InvalidInputError(
-            f"{path.name} ends in {path.suffix or 'nothing'}; a picture is a .png, .svg, .pdf or"
-            " .html file"
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"{path}: cannot be written: there is no folder {path.parent}")
+    check_picture_path(path, pages=True)
     needed("plotly" if path.suffix.lower() == ".html" else "matplotlib")
 
 

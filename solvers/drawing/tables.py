@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.characters import figure
+from coalitions.characters import figure, listed
 from coalitions.drawing.document import words
 from coalitions.extras import needed
 
@@ -56,7 +56,7 @@ def solution_html(solution: Solution) -> str:
     rows = []
     for number, block in enumerate(solution.named[:MOST_ROWS]):
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
-        cells = [str(number), ", ".join(block[:MOST_NAMES]) + more, str(len(block))]
+        cells = [str(number), listed(block[:MOST_NAMES]) + more, str(len(block))]
         rows.append(cells if worth is None else [*cells, figure(worth[number])])
     left = len(solution.structure) - len(rows)
     if left > 0:

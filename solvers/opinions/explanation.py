@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.characters import quoted
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
@@ -128,10 +129,11 @@ def explain(
     if fragile_pairs:
         pairs = fragile(graph, structure, number, time_limit=time_limit, **demands)
     worth = float(graph.inside(structure)[structure.coalitions.index(coalition)])
+    names = [*map(quoted, graph.labels)]
     sentences = [
-        *_here(graph.labels, number, coalition, partners, worth, inside),
-        *_elsewhere(graph.labels, number, unit, place, loss),
-        *(_firmness(graph.labels, pairs[0]) if pairs else ()),
+        *_here(names, number, coalition, partners, worth, inside),
+        *_elsewhere(names, number, unit, place, loss),
+        *(_firmness(names, pairs[0]) if pairs else ()),
     ]
     return Explanation(
         player=number,

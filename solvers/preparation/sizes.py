@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from coalitions.characters import listed, quoted
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.structure import numbering
@@ -90,7 +91,7 @@ def checked_sizes(
         node_loads = np.bincount(group, loads, nodes).astype(np.int64)
         heavy = int(np.argmax(node_loads))
         if node_loads[heavy] > bearable:
-            who = [labels[player] for player in np.flatnonzero(group == heavy).tolist()]
+            who = [quoted(labels[player]) for player in np.flatnonzero(group == heavy).tolist()]
             raise InfeasibleError(f"the weight of {' and '.join(who)} is above max_weight")
         if bearable:
             fewest = max(fewest, -(-int(loads.sum()) // bearable))
@@ -100,7 +101,7 @@ def checked_sizes(
         node_roles.append(tuple(holders.tolist()))
         most = min(most, len(holders))
         if fewest > most:
-            names = ", ".join(labels[player] for player in role)
+            names = listed(labels[player] for player in role)
             raise InfeasibleError(
                 f"there are at least {fewest} coalitions, but only {len(holders)} can have one of"
                 f" {names}"

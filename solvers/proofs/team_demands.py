@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
 from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
 
@@ -220,5 +221,5 @@ def _range(low: int, high: int) -> str:
 
 
 def _some(role: frozenset[int], names: Sequence[str]) -> str:
-    listed = [names[player] for player in sorted(role)]
-    return ", ".join(listed) if len(listed) <= 3 else f"{', '.join(listed[:3])} …"
+    some = [names[player] for player in sorted(role)]
+    return listed(some) if len(some) <= 3 else f"{listed(some[:3])} …"

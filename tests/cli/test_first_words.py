@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.said import but_for_compiling
 from tests.cli.typed import typed
 
@@ -16,8 +18,11 @@ def test_the_bare_command_shows_its_commands_and_no_empty_complaint():
     assert but_for_compiling(result.stderr) == ""
 
 
-def test_a_report_of_nothing_says_that_the_folder_is_not_there(tmp_path):
-    result = typed("report", "nodir", cwd=tmp_path)
+@pytest.mark.parametrize("command", ["report", "resume", "attack"])
+def test_whoever_names_a_folder_that_is_not_there_is_told_so(command, tmp_path):
+    if command != "report":
+        pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+    result = typed(command, "nodir", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stderr == "coalitions: there is no folder nodir\n"
 

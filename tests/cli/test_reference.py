@@ -44,7 +44,8 @@ def _section(name, command) -> str:
     about, _, example = text.partition("Example: ")
     lines = [f"\n## {name}\n\n{about.strip()}\n"]
     if example:
-        lines.append(f"\n```sh\n{example.strip()}\n```\n")
+        commands = (line.removeprefix("Example: ") for line in example.splitlines() if line)
+        lines += ["\n```sh\n", *(f"{command}\n" for command in commands), "```\n"]
     lines.append("\n| | |\n|---|---|\n")
     for option in command.params:
         if getattr(option, "hidden", False) or option.name == "help":

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import in_order, many
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.files.records import Records
-from learners.data.doors.outcome import Arrays, Outcome, are_bytes_of_pictures, many, pixels_of
+from learners.data.doors.outcome import Arrays, Outcome, are_bytes_of_pictures, pixels_of
 from learners.data.tables.dealing import TableQuestion, deal_table
-from learners.data.tables.owners import Owner, Rows, all_rows, in_order
+from learners.data.tables.owners import Owner, Rows, all_rows
 from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 

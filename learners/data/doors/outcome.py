@@ -44,17 +44,6 @@ class Outcome:
     groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
-def many(count: int, one: str, more: str = "") -> str:
-    """Return a number of things in words.
-
-    Examples
-    --------
-    >>> many(1, "client"), many(2, "category", "categories")
-    ('1 client', '2 categories')
-    """
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
-
-
 def are_bytes_of_pictures(array: NDArray[Any]) -> bool:
     """Tell whether an array is uint8[N, H, W] or uint8[N, H, W, C]."""
     return array.dtype == np.uint8 and array.ndim in (3, 4)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coalitions.characters import many
 from coalitions.errors import InvalidInputError
-from learners.data.doors.outcome import Outcome, many
+from coalitions.files.dates import with_days
+from learners.data.doors.outcome import Outcome
 from learners.data.folders.arrays import read_array_clients
 from learners.data.folders.layout import Layout, folder_checksum, layout_of
 from learners.data.folders.pictures import read_picture_clients
 from learners.data.folders.tables import read_table_clients, read_two_tables
-from learners.data.tables.dates import with_days
 from learners.data.tables.dealing import DealtTable, TableQuestion, deal_table
 from learners.data.tables.owners import owners_of
 from learners.data.tables.reading import READERS, file_checksum, read_table

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, shown
-from learners.data.tables.owners import in_order
 from learners.data.tables.reading import READERS, file_checksum
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, shown
 from learners.data.doors.outcome import Arrays, pixels_of
 from learners.data.folders.layout import PARTS, PICTURES, Layout, visible
-from learners.data.tables.owners import in_order
 from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coalitions.errors import InvalidInputError, shown
+from coalitions.files.dates import with_days
 from learners.data.folders.layout import Layout, table_in
-from learners.data.tables.dates import with_days
 from learners.data.tables.owners import Owner, all_rows, owners_of
 from learners.data.tables.reading import read_table
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import many
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.cells import is_blank
 from coalitions.files.records import Records
-from learners.data.doors.outcome import Arrays, Outcome, many
+from learners.data.doors.outcome import Arrays, Outcome
 from learners.data.tables.encoding import (
     Scale,
     category_array,

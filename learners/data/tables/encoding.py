@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
-from coalitions.files.records import Column
+from coalitions.files.records import Column, blanks
 from learners.data.tables.owners import Rows, require_column
-from learners.data.tables.schema import FIRST, MISSING, UNSEEN, InputColumn, all_blank, blanks
+from learners.data.tables.schema import FIRST, MISSING, UNSEEN, InputColumn, all_blank
 
 Floats = NDArray[np.float64]
 

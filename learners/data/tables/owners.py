@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.errors import spoken as spoken_number
 from coalitions.files.cells import is_empty
@@ -139,19 +138,3 @@ def names_of(table: Records, client_column: str) -> Column:
                 f" {shown(client_column)} is empty"
             )
     return cells.astype(str)
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return names in order, numbers in them by their size.
-
-    Examples
-    --------
-    >>> in_order(["ward 10", "ward 9", "Ward 1"])
-    ['Ward 1', 'ward 9', 'ward 10']
-    """
-
-    def key(name: str) -> tuple[list[tuple[int, int, str]], str]:
-        pieces = re.split(r"([0-9]+)", name.casefold())
-        return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in pieces if p], name
-
-    return sorted(names, key=key)

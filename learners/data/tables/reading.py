@@ -1,4 +1,4 @@
-"""Files that hold a table: CSV, Parquet, and archives of columns."""
+"""Files that hold a table: CSV, Excel, Parquet, and archives of columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_table(path: Path) -> Records:
     """Return the table in a file, by the ending of its name."""
     kind = path.suffix.lower()
     if kind not in READERS:
-        other = "; save the sheet as .csv" if kind.lstrip(".") in (*SPREADSHEETS, "xlsx") else ""
+        other = "; save the sheet as .xlsx or .csv" if kind.lstrip(".") in SPREADSHEETS else ""
         raise InvalidInputError(
             f"{path}: a table of clients' data is one of {', '.join(READERS)}, not {kind or path}"
             f"{other}"
@@ -136,6 +136,7 @@ def _records(where: str, columns: dict[str, Column], n_rows: int) -> Records:
 READERS: dict[str, Callable[[Path], Records]] = {
     ".csv": read_records,
     ".tsv": read_records,
+    ".xlsx": read_records,
     ".parquet": _read_parquet,
     ".npz": _read_npz,
 }

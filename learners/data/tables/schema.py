@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
-from coalitions.files.cells import is_blank, number
+from coalitions.files.cells import number
 from coalitions.files.opening import opened
-from coalitions.files.records import Column
+from coalitions.files.records import Column, blanks
 from coalitions.files.text import decoded, load_json
-from learners.data.tables.owners import Owner, in_order
+from learners.data.tables.owners import Owner
 
 MISSING, UNSEEN, FIRST = 0, 1, 2
 """Slots of a category: nothing was written, nobody named it, and the first that has a name."""
@@ -208,13 +209,6 @@ def _check_numbers_by_mistake(owners: Sequence[Owner], name: str, n_filled: int)
             f" {shown(name)}, and {n_filled - len(odd)} of the column's {n_filled} cells are"
             " numbers; write a number, leave it blank, or give a schema without the column"
         )
-
-
-def blanks(cells: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which cells say nothing."""
-    if cells.dtype == object:
-        return np.array([is_blank(cell) for cell in cells], dtype=bool)
-    return np.isnan(cells)
 
 
 def all_blank(cells: Column) -> bool:

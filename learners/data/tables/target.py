@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.cells import is_blank
 from coalitions.files.records import Column
-from learners.data.tables.owners import Owner, Rows, in_order
+from learners.data.tables.owners import Owner, Rows
 
 FEW = 20
 """Whole numbers with more different values than this are predicted as numbers."""

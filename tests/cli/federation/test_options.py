@@ -158,6 +158,7 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
+    from coalitions.data_models.model import DATA_MODELS
     from coalitions.joint.index import INDICES
     from coalitions.sampling.estimator import (
         ESTIMATORS,
@@ -176,6 +177,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
     registries = {
         "algorithms": ALGORITHMS,
         "aggregations": AGGREGATIONS,
+        "data_models": DATA_MODELS,
         "datasets": DATASETS,
         "experiments": EXPERIMENTS,
         "metrics": METRICS,

@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
+from cli.report.contents import sections_of  # noqa: E402
+from cli.report.methods import methods_of, read_runs  # noqa: E402
 from tests.cli.federation.test_run import typed  # noqa: E402, F401 (a fixture)
 
 QUICK = ("--rounds", "2", "--local-epochs", "1", "--workers", "1")
@@ -34,10 +36,31 @@ def patients(tmp_path):
 @pytest.mark.parametrize("command", [("datasets",), ("run", "--dataset")])
 def test_a_sheet_is_refused_with_what_would_do(command, typed, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "patients.xlsx").write_bytes(b"PK")
-    result = typed(*command, "patients.xlsx", *PATIENTS)
+    (tmp_path / "patients.ods").write_bytes(b"PK")
+    result = typed(*command, "patients.ods", *PATIENTS)
     assert result.returncode == 2
-    assert "not .xlsx; save the sheet as .csv" in result.stderr
+    assert "not .ods; save the sheet as .xlsx or .csv" in result.stderr
+
+
+def test_a_spreadsheet_is_dealt_like_the_same_table_as_text(typed, patients, tmp_path):  # noqa: F811
+    openpyxl = pytest.importorskip(
+        "openpyxl", reason="openpyxl is not installed: pip install .[tables]"
+    )
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("Patienten")
+    header, *rows = (line.split(";") for line in patients.read_text().splitlines())
+    sheet.append(header)
+    for hospital, age, ward, died in rows:
+        sheet.append([hospital, float(age.replace(",", ".")), ward, died])
+    book.save(tmp_path / "patients.xlsx")
+    dealt = []
+    for name in ("patients.csv", "patients.xlsx"):
+        result = typed("datasets", tmp_path / name, *PATIENTS, "--json")
+        assert result.returncode == 0, result.stderr
+        dealt.append(json.loads(result.stdout))
+    assert dealt[0]["clients"] == dealt[1]["clients"]
+    assert dealt[0]["schema"] == dealt[1]["schema"]
+    assert "sheet 'Patienten', one of 2" in dealt[1]["told"]
 
 
 def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, tmp_path):  # noqa: F811
@@ -48,6 +71,12 @@ def test_a_table_is_trained_on_and_its_config_repeats_the_run(typed, patients, t
     assert "90 rows of 3 clients, predicting died in 2 classes, from 1 number" in first.stderr
     assert "read with semicolons and decimal commas" in first.stderr
     assert "Nord " in first.stdout.split("auroc of each")[1]
+    assert first.stdout.index("mean test auroc") < first.stdout.index("mean test accuracy")
+    assert "accuracy of each" in first.stdout
+    assert json.loads((out / "classes.json").read_text()) == ["ja", "nein"]
+    charts = sections_of(methods_of(read_runs([out])[0]))[0].charts
+    assert charts[0].title == "Mean test auroc"
+    assert next(each for each in charts if each.name == "split").rows == ["ja", "nein"]
     result = json.loads((out / "result.json").read_text())
     assert result["client_names"] == ["Nord", "Ost", "Süd"]
     assert len(result["metrics"]["auroc"]["per_client"]) == 3

@@ -119,7 +119,7 @@ def test_an_attack_leaves_its_picture_and_figures_with_the_run(typed, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("elsewhere",), "elsewhere is not a run's folder"),
+        (("elsewhere",), "there is no folder"),
         (("run", "--method", "magic"), "there is no attack 'magic'"),
         (("run", "--client", 9), "there is no client 9"),
     ],

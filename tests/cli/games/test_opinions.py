@@ -114,3 +114,19 @@ def test_a_player_who_is_not_there(tmp_path):
     result = coalitions("explain", EXAMPLE, out, "mnist-9")
     assert result.returncode == 2
     assert "no player 'mnist-9'; did you mean" in result.stderr
+
+
+def test_names_with_commas_stand_in_quotes_wherever_several_are_listed(tmp_path):
+    path, out = tmp_path / "staff.csv", tmp_path / "solution.json"
+    path.write_text(
+        ',"Smith, Ann",Bob,"Lee, Cy"\n"Smith, Ann",0,3,-1\nBob,3,0,-2\n"Lee, Cy",-1,-2,0\n'
+    )
+    wish = '"Lee, Cy",Bob'  # as it is printed, so it is typed
+    shown = coalitions("solve", path, "--n-best", 2, "--cannot-link", wish, "--output", out).stdout
+    assert '1  "Smith, Ann", Bob ' in shown
+    assert '2  "Lee, Cy" ' in shown
+    assert 'structures that keep "Lee, Cy" and Bob apart' in shown
+    assert json.loads(out.read_text())["coalitions"] == [["Smith, Ann", "Bob"], ["Lee, Cy"]]
+    assert '"Smith, Ann", Bob | "Lee, Cy"' in coalitions("what-if", path, "--together", wish).stdout
+    said = coalitions("explain", path, out, "Bob").stdout
+    assert 'Bob is with "Smith, Ann"; together' in said

@@ -108,6 +108,10 @@ def test_every_figure_is_drawn_and_the_slider_changes_the_heatmap(tmp_path):
         charts = browser.evaluate("document.querySelectorAll('.chart').length")
         drawn = browser.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length")
         assert drawn == charts == 15
+        for chart in ("accuracy", "coalitions"):
+            ticks = f"[...document.querySelectorAll('#{chart} .xtick text')]"
+            shown = browser.evaluate(f"{ticks}.map((tick) => tick.textContent)")
+            assert shown == ["1", "2", "3", "4", "5"]  # no round 1.5
         cells = "JSON.stringify(document.getElementById('relevance').data[0].z)"
         before = browser.evaluate(cells)
         # The user's hand: the slider goes to the first round.

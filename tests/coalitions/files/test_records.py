@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,56 @@ def test_what_cannot_be_read_is_said_in_one_sentence(read, content, message):
     with pytest.raises(InvalidInputError, match=message) as error:
         read(content)
     assert "table.csv" in str(error.value)
+
+
+# -- .xlsx -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    openpyxl = pytest.importorskip(
+        "openpyxl", reason="openpyxl is not installed: pip install .[tables]"
+    )
+
+    def records(*rows):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(tmp_path / "table.xlsx")
+        return read_records(tmp_path / "table.xlsx")
+
+    return records
+
+
+def test_a_spreadsheet_has_numbers_words_dates_and_blanks(sheet):
+    rows = [
+        ["who", 2024, "day", "last"],
+        ["a", 1.5, datetime.datetime(2024, 3, 9), None],
+        [7, None, datetime.datetime(2024, 3, 9, 12, 30), 2],
+    ]
+    found = sheet(*rows)
+    assert list(found.columns) == ["who", "2024", "day", "last"]
+    assert found.columns["who"].tolist() == ["a", "7"]
+    assert found.columns["day"].tolist() == ["2024-03-09", "2024-03-09 12:30:00"]
+    assert np.isnan(found.columns["last"]).tolist() == [True, False]
+    assert found.lines.tolist() == [2, 3]
+
+
+def test_numbered_rows_of_a_spreadsheet_are_no_column(sheet):
+    assert list(sheet([None, "x", "y"], [0, 5, 6], [1, 7, 8]).columns) == ["x", "y"]
+
+
+def test_a_formula_without_its_value_is_no_blank(sheet):
+    with pytest.raises(InvalidInputError, match="line 2, column 2 is a formula whose value is not"):
+        sheet(["x", "y"], [1, "=A2+1"], [2, 3])
+
+
+def test_a_row_of_a_spreadsheet_that_is_broader_than_its_header_is_told(sheet):
+    with pytest.raises(InvalidInputError, match="line 3 has 3 cells, the header 2"):
+        sheet(["x", "y"], [1, 2], [1, 2, 3])
+
+
+def test_other_spreadsheets_are_to_be_saved_as_one_that_is_read(tmp_path):
+    (tmp_path / "t.ods").write_bytes(b"PK")
+    with pytest.raises(InvalidInputError, match=r"t.ods: is not read; save the sheet as .xlsx or"):
+        read_records(tmp_path / "t.ods")

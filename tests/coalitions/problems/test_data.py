@@ -70,6 +70,16 @@ def test_a_coalition_is_worth_the_accuracy_of_its_model(points):
     assert data_game(logistic(), *points)(row).tolist() == [expected]
 
 
+def test_groups_are_players_in_the_order_of_their_names(points):
+    owners = list("bbaabbaa")
+    game = data_game(Centroids(), *points, units="groups", groups=owners, names=["a", "b", "c"])
+    by_point = data_game(Centroids(), *points, units="groups", groups=owners)
+    assert (game.labels, by_point.labels) == (("a", "b", "c"), ("b", "a"))
+    assert game([[1, 0, 1], [0, 1, 0]]).tolist() == by_point([[0, 1], [1, 0]]).tolist()
+    with pytest.raises(InvalidInputError, match="'b' is not among the names"):
+        data_game(Centroids(), *points, units="groups", groups=owners, names=["a"])
+
+
 def test_too_little_to_learn_from_is_answered_by_what_is_most_frequent(points):
     y_test = points[3]
     game = data_game(logistic(), *points)

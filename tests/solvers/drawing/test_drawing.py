@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import struct
@@ -192,6 +193,22 @@ def test_small_matrices_have_numbers_and_coalitions_have_discs(friends, tmp_path
     assert page.count('"type":"line"') >= 2  # between the coalitions, across and down
     large = SynergyGraph(np.zeros((17, 17)))
     assert not solution_figure(large, solution_of(large, [0] * 17)).axes[1].texts
+
+
+PHONE = 360
+"""Pixels that a picture has on a phone."""
+
+
+def test_few_players_can_be_read_on_a_phone():
+    n = 16
+    graph = SynergyGraph(np.full((n, n), -0.125) * (1 - np.eye(n)))
+    figure = solution_figure(graph, solution_of(graph, np.arange(n)))
+    pixels = PHONE / figure.get_figwidth() / 72  # of a point
+    network, heat = figure.axes
+    assert min(text.get_fontsize() for text in network.texts) * pixels > 9
+    figure.draw_without_rendering()
+    cells = [text.get_window_extent() for text in heat.texts[:n]]
+    assert all(one.x1 <= two.x0 for one, two in itertools.pairwise(cells))
 
 
 def test_the_same_solution_gives_the_same_picture(friends, tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import CoalitionError, InvalidInputError
+from coalitions.files.dates import with_days
 from learners.data.doors.paths import PathQuestion, read_path
-from learners.data.tables.dates import with_days
 from learners.data.tables.dealing import TableQuestion, deal_table
 from learners.data.tables.owners import owners_of
 from learners.data.tables.reading import read_table

@@ -1,0 +1,254 @@
+"""The solution concepts of `coalitions value`: what each answers, and which options it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from cli.games._solution_file import read_structure
+from coalitions.errors import InfeasibleError, InvalidInputError
+
+if TYPE_CHECKING:
+    from cli.games._game_file import FileGame
+    from coalitions.game import FloatVector
+    from coalitions.problems.named import NamedGame
+    from coalitions.sampling.estimator import Estimate
+    from coalitions.sampling.evaluator import EvaluationProgress
+    from coalitions.structure import CoalitionStructure
+    from coalitions.values.interaction_result import Interactions
+
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, as far as some concept may want to know."""
+
+    concept: str
+    game: FileGame | NamedGame
+    method: str
+    budget: int | None
+    seed: int
+    alpha: float
+    beta: float
+    structure: Path | None
+    links: Path | None
+    index: str
+    order: int
+    progress: EvaluationProgress | None = None
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What every concept takes that can sample."""
+        return {
+            "method": self.method,
+            "budget": self.budget,
+            "seed": self.seed,
+            "progress": self.progress,
+        }
+
+
+class Answer(NamedTuple):
+    """The document, and what can be drawn of it."""
+
+    document: Document
+    drawn: Estimate | Interactions
+
+
+def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
+    return {label: float(x) for label, x in zip(game.labels, numbers, strict=True)}
+
+
+def _names(game: FileGame | NamedGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
+    return [[game.labels[player] for player in coalition] for coalition in coalitions]
+
+
+def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) -> Answer:
+    document = {
+        **more,
+        "values": _named(game, estimate.values),
+        "stderr": _named(game, estimate.stderr),
+        "evaluations": estimate.evaluations,
+        "method": estimate.method,
+        **({"stopped": estimate.stopped} if estimate.stopped else {}),
+    }
+    return Answer(document, estimate)
+
+
+def _shares(asked: Question, values: FloatVector, **more: object) -> Answer:
+    """Return shares that are not sampled."""
+    import numpy as np
+
+    from coalitions.sampling.estimator import Estimate
+
+    shares = np.asarray(values, np.float64)
+    drawn = Estimate(shares, np.zeros(len(shares)), 0, asked.concept, labels=asked.game.labels)
+    return Answer({"values": _named(asked.game, shares), **more}, drawn)
+
+
+def _banzhaf(asked: Question) -> Answer:
+    from coalitions.values.semivalues import banzhaf
+
+    return _estimate(asked.game, banzhaf(asked.game, **asked.sampling))
+
+
+def _shapley(asked: Question) -> Answer:
+    from coalitions.values.shapley import shapley
+
+    return _estimate(asked.game, shapley(asked.game, **asked.sampling))
+
+
+def _beta_shapley(asked: Question) -> Answer:
+    from coalitions.values.semivalues import beta_shapley
+
+    found = beta_shapley(asked.game, asked.alpha, asked.beta, **asked.sampling)
+    return _estimate(asked.game, found, alpha=asked.alpha, beta=asked.beta)
+
+
+def _nucleolus(asked: Question) -> Answer:
+    try:
+        return _nucleolus_in(asked, "imputations")
+    except InfeasibleError as error:
+        raise InfeasibleError(f"{error}: --concept prenucleolus") from None
+
+
+def _prenucleolus(asked: Question) -> Answer:
+    return _nucleolus_in(asked, "preimputations")
+
+
+def _nucleolus_in(asked: Question, domain: Any) -> Answer:  # noqa: ANN401 (one of two words)
+    from coalitions.values.nucleolus import nucleolus, verify_nucleolus
+
+    found = nucleolus(asked.game, domain=domain)
+    stages = [
+        {
+            "excess": stage.excess,
+            "coalitions": _names(asked.game, stage.coalitions),
+            "weights": list(stage.weights),
+            "at_own_worth": [asked.game.labels[player] for player in stage.floor_players],
+            "own_worth_weights": list(stage.floor_weights),
+        }
+        for stage in found.stages
+    ]
+    verified = verify_nucleolus(asked.game, found).holds
+    return _shares(asked, found.payoff, verified=verified, stages=stages)
+
+
+def _least_core(asked: Question) -> Answer:
+    from coalitions.values.core import TOLERANCE, least_core, scale_of, zero_normalised_table
+
+    found = least_core(asked.game)
+    slack = TOLERANCE * scale_of(zero_normalised_table(asked.game))
+    return _shares(
+        asked,
+        found.payoff,
+        epsilon=found.epsilon,
+        core_is_empty=found.epsilon > slack,
+        coalitions=_names(asked.game, found.coalitions),
+        weights=found.weights.tolist(),
+    )
+
+
+def _core(asked: Question) -> Answer:
+    from coalitions.values.core import core_point
+
+    return _shares(asked, core_point(asked.game))
+
+
+def _owen(asked: Question) -> Answer:
+    from coalitions.values.owen import owen_value
+
+    structure = _structure(asked)
+    shares = owen_value(asked.game, structure)
+    return _shares(asked, shares, coalitions=_names(asked.game, structure))
+
+
+def _payoffs(asked: Question) -> Answer:
+    from coalitions.values.owen import payoffs
+
+    structure = _structure(asked)
+    shares = payoffs(asked.game, structure)
+    return _shares(asked, shares, coalitions=_names(asked.game, structure))
+
+
+def _structure(asked: Question) -> CoalitionStructure:
+    if asked.structure is None:
+        raise InvalidInputError("this concept needs --structure FILE with the coalitions")
+    return read_structure(asked.structure, asked.game)
+
+
+def _myerson(asked: Question) -> Answer:
+    from coalitions.graph import SynergyGraph
+    from coalitions.values.myerson import myerson_value
+
+    if asked.links is None:
+        raise InvalidInputError("myerson needs --links FILE with the graph of who talks to whom")
+    links = SynergyGraph.read(asked.links)
+    if sorted(links.labels) != sorted(asked.game.labels):
+        raise InvalidInputError(f"{asked.links}: does not have the players of the game")
+    place = {label: player for player, label in enumerate(asked.game.labels)}
+    i, j, _ = links.edges
+    pairs = [
+        (place[links.labels[a]], place[links.labels[b]])
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+    return _shares(asked, myerson_value(asked.game, pairs))
+
+
+def _shapley_interaction(asked: Question) -> Answer:
+    return _interaction(asked, "shapley")
+
+
+def _banzhaf_interaction(asked: Question) -> Answer:
+    return _interaction(asked, "banzhaf")
+
+
+def _interaction(asked: Question, index: Any) -> Answer:  # noqa: ANN401 (one of two words)
+    from coalitions.values.interactions import pairwise_interactions
+
+    found = pairwise_interactions(asked.game, index, **asked.sampling)
+    n = asked.game.n_players
+    labels = asked.game.labels
+    pairs = [
+        {
+            "players": [labels[i], labels[j]],
+            "value": float(found.values[i, j]),
+            "stderr": float(found.stderr[i, j]),
+        }
+        for i in range(n)
+        for j in range(i + 1, n)
+    ]
+    document = {"pairs": pairs, "evaluations": found.evaluations, "method": found.method}
+    return Answer(document, found)
+
+
+def _interactions(asked: Question) -> Answer:
+    from coalitions.values.interactions import interactions
+
+    found = interactions(asked.game, asked.index, asked.order, **asked.sampling)
+    return Answer(found.document, found)
+
+
+SAMPLING = frozenset({"method", "budget"})
+
+CONCEPTS: dict[str, tuple[Callable[[Question], Answer], frozenset[str]]] = {
+    "banzhaf": (_banzhaf, SAMPLING),
+    "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
+    "shapley": (_shapley, SAMPLING),
+    "nucleolus": (_nucleolus, frozenset()),
+    "prenucleolus": (_prenucleolus, frozenset()),
+    "least-core": (_least_core, frozenset()),
+    "core": (_core, frozenset()),
+    "owen": (_owen, frozenset({"structure"})),
+    "payoffs": (_payoffs, frozenset({"structure"})),
+    "myerson": (_myerson, frozenset({"links"})),
+    "shapley-interaction": (_shapley_interaction, SAMPLING),
+    "banzhaf-interaction": (_banzhaf_interaction, SAMPLING),
+    "interactions": (_interactions, SAMPLING | {"index", "order"}),
+}
+"""Each concept and the options it takes; any other that is given is a mistake, not ignored."""
+
+NETWORKS = frozenset({"shapley-interaction", "banzhaf-interaction", "interactions"})
+"""Concepts that are drawn as a network, not as bars."""

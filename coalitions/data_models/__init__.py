@@ -1,0 +1,1 @@
+"""Models that learn from a table of data, one per file."""
