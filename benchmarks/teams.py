@@ -2,8 +2,8 @@
 
 Run from the repository's root::
 
-    python benchmarks/teams.py [targets] [peers] [--seconds 120] [--seeds 3] [--only TEXT]
-        [--gap 0.003]
+    python benchmarks/teams.py [targets] [peers] [--seconds 120] [--seeds 3] [--first 0]
+        [--only TEXT] [--gap 0.003]
 
 ``targets`` runs the families that must be proven, ``peers`` gives the smaller ones to HiGHS, CP-SAT
 and CBC on the full formulation (a quarter of an hour or more: they often need all their time), and
@@ -89,6 +89,7 @@ def main():
     parser.add_argument("parts", nargs="*", help="targets, peers; both if none is named")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--gap", type=float, default=0.0)
     parser.add_argument("--only", default="", help="families whose name has this text")
     asked = parser.parse_args()
@@ -98,9 +99,9 @@ def main():
         if asked.only not in name:
             continue
         planted = 5 if "planted" in name else 0
-        for seed in range(asked.seeds):
+        for seed in range(asked.first, asked.first + asked.seeds):
             matrix = graph(n, seed, planted)
-            beside = "peers" in parts and n <= PEER_PLAYERS and seed == 0
+            beside = "peers" in parts and n <= PEER_PLAYERS and seed == asked.first
             if "targets" not in parts and not beside:
                 continue
             ours, proven, line = timed(matrix, asked.seconds, OURS, gap=asked.gap, **demands)
