@@ -1,15 +1,22 @@
-"""Compiled steps of the primal simplex method on columns of zeros and ones."""
+"""Compiled steps of the simplex method, primal and dual, on columns of zeros and ones."""
 
 from __future__ import annotations
 
 from coalitions.compiling.kernel import njit
-from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 
 SHORT = 40
 """Columns that are looked at again before all are."""
 
 STEADY = 1e-9
 """Entries of a direction below this are taken for zero."""
+
+STEADY_DUAL = 1e-7
+"""The same where a column is chosen by one entry alone."""
+
+FEASIBLE, GONE = 1e-8, 1e-5
+"""Levels this near to zero are not negative, and not there: right-hand sides are off, and where two
+nodes are in the same columns, each by another, something must make up for that."""
 
 
 @njit(cache=True)
@@ -78,17 +85,7 @@ def pivots(
                     best, entering, found = -senses[r] * duals[r], -2 - 2 * r, True
             if not found:
                 return count
-        for r in range(m):
-            direction[r] = 0.0
-        if entering < 0:
-            row = (-2 - entering) // 2
-            for r in range(m):
-                direction[r] = senses[row] * inverse[row, r]
-        else:
-            for t in range(starts[entering], starts[entering + 1]):
-                row = rows[t]
-                for r in range(m):
-                    direction[r] += inverse[row, r]
+        _direct(starts, rows, senses, inverse, entering, direction)
         step, leaving = 0.0, -1
         for r in range(m):
             if direction[r] > STEADY:
@@ -101,20 +98,138 @@ def pivots(
                     step, leaving = ratio, r
         if leaving < 0:
             return count  # no limit: cannot be, every column has a node
-        step = max(step, 0.0)
+        _exchange(basis, inverse, levels, duals, direction, leaving, entering, max(step, 0.0), best)
         for r in range(m):
-            levels[r] -= step * direction[r]
             if levels[r] < 0.0:
                 levels[r] = 0.0
-        levels[leaving] = step
-        basis[leaving] = entering
-        pivot = direction[leaving]
-        for row in range(m):
-            factor = inverse[row, leaving] / pivot
-            if factor == 0.0:
-                continue
-            for r in range(m):
-                inverse[row, r] -= factor * direction[r]
-            inverse[row, leaving] = factor
-            duals[row] += best * factor
     return most
+
+
+@njit(cache=True)
+def dual_pivots(
+    starts: IntVector,
+    rows: IntVector,
+    costs: FloatVector,
+    active: IntVector,
+    senses: IntVector,
+    basis: IntVector,
+    inverse: FloatMatrix,
+    levels: FloatVector,
+    duals: FloatVector,
+    barred: BoolVector,
+    direction: FloatVector,
+    row: FloatVector,
+    most: int,
+) -> int:
+    """Make a basis whose prices pay feasible by at most so many exchanges; return how many.
+
+    The levels of what is barred must become zero, all others must not be negative. If that cannot
+    be, −1 comes back. Columns that exceed their prices all the same count as if they did not.
+
+    Parameters
+    ----------
+    barred
+        Places of the basis; whatever enters is not barred.
+    direction, row
+        Room: [rows] each.
+
+    The others are those of `pivots`.
+    """
+    m = len(basis)
+    for count in range(most):
+        worst, leaving = 0.0, -1
+        for r in range(m):
+            off = abs(levels[r]) - GONE if barred[r] else -levels[r] - FEASIBLE
+            if off > worst:
+                worst, leaving = off, r
+        if leaving < 0:
+            return count
+        sign = 1.0 if levels[leaving] > 0.0 else -1.0
+        for r in range(m):
+            row[r] = sign * inverse[r, leaving]
+        # The one whose price is the first to be too low.
+        least, steepest, loss, entering, found = 0.0, 0.0, 0.0, 0, False
+        for s in range(len(active)):
+            c = active[s]
+            pull = 0.0
+            for t in range(starts[c], starts[c + 1]):
+                pull += row[rows[t]]
+            if pull > STEADY_DUAL:
+                excess = -costs[c]
+                for t in range(starts[c], starts[c + 1]):
+                    excess += duals[rows[t]]
+                excess = max(excess, 0.0)
+                if (
+                    not found
+                    or excess < (least - 1e-12) * pull
+                    or (excess < (least + 1e-12) * pull and pull > steepest)
+                ):
+                    least, steepest, loss = excess / pull, pull, excess
+                    entering, found = c, True
+        for r in range(m):
+            pull = senses[r] * row[r]
+            if senses[r] != 0 and pull > STEADY_DUAL:
+                excess = max(senses[r] * duals[r], 0.0)
+                if not found or excess < least * pull:
+                    least, steepest, loss = excess / pull, pull, excess
+                    entering, found = -2 - 2 * r, True
+        if not found:
+            return -1
+        _direct(starts, rows, senses, inverse, entering, direction)
+        step = levels[leaving] / direction[leaving]
+        _exchange(basis, inverse, levels, duals, direction, leaving, entering, step, -loss)
+        barred[leaving] = False
+    return most
+
+
+@njit(cache=True)
+def _direct(
+    starts: IntVector,
+    rows: IntVector,
+    senses: IntVector,
+    inverse: FloatMatrix,
+    entering: int,
+    direction: FloatVector,
+) -> None:
+    """Write down how the levels of a basis fall as a column enters."""
+    m = len(direction)
+    for r in range(m):
+        direction[r] = 0.0
+    if entering < 0:
+        row = (-2 - entering) // 2
+        for r in range(m):
+            direction[r] = senses[row] * inverse[row, r]
+    else:
+        for t in range(starts[entering], starts[entering + 1]):
+            row = rows[t]
+            for r in range(m):
+                direction[r] += inverse[row, r]
+
+
+@njit(cache=True)
+def _exchange(
+    basis: IntVector,
+    inverse: FloatMatrix,
+    levels: FloatVector,
+    duals: FloatVector,
+    direction: FloatVector,
+    leaving: int,
+    entering: int,
+    step: float,
+    gain: float,
+) -> None:
+    """Put a column that brings `gain` in the place of another, at the level `step`."""
+    m = len(basis)
+    for r in range(m):
+        levels[r] -= step * direction[r]
+    levels[leaving] = step
+    basis[leaving] = entering
+    pivot = direction[leaving]
+    for row in range(m):
+        factor = inverse[row, leaving] / pivot
+        if factor == 0.0:
+            continue
+        for r in range(m):
+            inverse[row, r] -= factor * direction[r]
+        inverse[row, leaving] = factor
+        duals[row] += gain * factor

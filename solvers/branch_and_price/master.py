@@ -6,8 +6,9 @@ r"""Master: the linear program over the coalitions known so far.
    \sum_{C : |C \cap T| \ge 2} x_C \le 1 \;\forall T, \quad x \ge 0.
 
 It is solved in floats by the primal simplex method, which goes on from a basis when columns
-come in, and from the basis of its parent in a new case: columns that are not allowed there cost so
-much that they leave. Nothing rests on its precision. It proposes prices; what they prove is for
+come in. In a new case it begins with the basis of the parent, and the dual simplex method takes out
+the columns that are not allowed there; where it cannot, they cost so much that they leave. Nothing
+rests on the precision of all this. It proposes prices; what they prove is for
 `solvers.branch_and_price.pricing` to find out, in whole numbers. So the right-hand sides may be off
 by a millionth, each by another, which keeps the method from standing still.
 """
@@ -25,8 +26,11 @@ from solvers.branch_and_price.problem import Problem
 Exchange = Callable[[IntVector, FloatMatrix, FloatVector, FloatVector, int], int]
 """Improves basis, inverse, levels and prices by at most so many exchanges; tells how many."""
 
-PIVOTS_AT_ONCE = 100
-"""After so many exchanges the inverse is computed anew."""
+PIVOTS_AT_ONCE, PIVOTS_OF_INVERSE = 100, 400
+"""After so many exchanges levels and prices, and the inverse, are computed anew."""
+
+DUAL_PIVOTS = 200
+"""Exchanges of the dual simplex method before it is given up."""
 
 TOLERANCE = 1e-9
 """A column enters if it brings more than this; the largest weight is 1."""
@@ -173,18 +177,15 @@ class Master:
         The basis may hold other columns, and may lack the rows that were added last. After `most`
         exchanges it is enough.
         """
-        costs = np.ldexp(self.worth, self.problem.bits) / self._unit
+        basis = self._completed(basis)
+        if self._compiled and most is None:
+            basis = self._repaired(active, basis, dear)
+        costs = self._costs()
         costs[~active] = -dear
         allowed = np.flatnonzero(active)
-        basis = self._completed(basis)
         exchange = self._exchanges(allowed, costs)
         while True:
-            # The inverse of the last solution serves again, if it has not grown too old.
-            known, inverse, age = self._kept
-            if age > PIVOTS_AT_ONCE or not np.array_equal(known, basis):
-                known, inverse, age = self._pinned
-                pinned = np.array_equal(known, basis)
-                inverse, age = inverse.copy() if pinned else self._inverse(basis), 0
+            inverse, age = self._known_inverse(basis)
             levels, duals = self._solution(basis, inverse, costs, dear)
             done = exchange(basis, inverse, levels, duals, most or PIVOTS_AT_ONCE)
             self._kept = basis.copy(), inverse, age + done
@@ -207,6 +208,71 @@ class Master:
             missing=float(missing),
             basis=basis,
         )
+
+    def estimate(self, active: BoolVector, basis: IntVector, dear: float, most: int) -> float:
+        """Return about what the linear program is worth with fewer columns, in units of prices.
+
+        The basis is best for more of them; so many exchanges of the dual method must do.
+        """
+        if not self._compiled:
+            return self.solve(active, basis, dear, most).value
+        prices = self._dual(active, basis, dear, most)[3]
+        return float(prices @ self._limits) * self._unit
+
+    def nearest(self, active: BoolVector, basis: IntVector, dear: float, most: int) -> BoolVector:
+        """Tell which of some columns fall least short of the prices of a basis, up to so many."""
+        numbers = np.flatnonzero(active)
+        if len(numbers) <= most:
+            return active
+        costs = self._costs()
+        prices = self._solution(basis, self._known_inverse(basis)[0], costs, dear)[1]
+        paid = np.add.reduceat(prices[self._rows], self._starts[:-1])
+        near = np.zeros(len(self), np.bool_)
+        near[numbers[np.argpartition((paid - costs)[numbers], most)[:most]]] = True
+        return near
+
+    def _costs(self) -> FloatVector:
+        costs: FloatVector = np.ldexp(self.worth, self.problem.bits) / self._unit
+        return costs
+
+    def _known_inverse(self, basis: IntVector) -> tuple[FloatMatrix, int]:
+        """Return the inverse of a basis, to be changed, and the exchanges since it was computed."""
+        # The inverse of the last solution serves again, if it has not grown too old.
+        known, inverse, age = self._kept
+        if age <= PIVOTS_OF_INVERSE and np.array_equal(known, basis):
+            return inverse, age
+        known, inverse, age = self._pinned
+        return inverse.copy() if np.array_equal(known, basis) else self._inverse(basis), 0
+
+    def _repaired(self, active: BoolVector, basis: IntVector, dear: float) -> IntVector:
+        """Return a basis without columns that are not active, if the dual method leads to one."""
+        gone = basis >= 0
+        gone[gone] = ~active[basis[gone]]
+        if not gone.any():
+            return basis
+        done, repaired, inverse, _, age = self._dual(active, basis, dear, DUAL_PIVOTS)
+        if not 0 <= done < DUAL_PIVOTS:
+            return basis
+        self._kept = repaired.copy(), inverse, age + done
+        return repaired
+
+    def _dual(
+        self, active: BoolVector, basis: IntVector, dear: float, most: int
+    ) -> tuple[int, IntVector, FloatMatrix, FloatVector, int]:
+        """Return exchanges (−1: in vain), basis, inverse, prices of rows, the inverse's age."""
+        from solvers.branch_and_price._simplex import dual_pivots
+
+        inverse, age = self._known_inverse(basis)
+        basis, inverse, costs = basis.copy(), inverse.copy(), self._costs()
+        chosen = basis >= 0
+        barred = basis % 2 == 1
+        barred[chosen] = ~active[basis[chosen]]
+        prices = self._solution(basis, inverse, costs, dear)[1]
+        columns = self._starts, self._rows, costs, np.flatnonzero(active), self._senses
+        state = basis, inverse, self._shifted @ inverse, prices, barred
+        room = np.zeros(len(basis)), np.zeros(len(basis))
+        done: int = dual_pivots(*columns, *state, *room, most)
+        return done, basis, inverse, prices, age
 
     def _exchanges(self, active: IntVector, costs: FloatVector) -> Exchange:
         """Return the simplex method on some columns, compiled or not."""

@@ -51,11 +51,11 @@ NEAR, FARTHER, FARTHEST = 44, 2, 72
 NEARBY_CASES = 100
 """Cases in the search of a part."""
 
-CANDIDATES, DOUBTFUL = 6, 0.1
+CANDIDATES, DOUBTFUL = 16, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
 
-TRIAL = 30
-"""Exchanges in a trial."""
+TRIAL, TRIAL_COLUMNS = 20, 4.0
+"""Exchanges in a trial, and columns, as a multiple of the nodes."""
 
 NEGLIGIBLE = 1e-4
 """Levels this near to whole numbers are whole."""
@@ -118,8 +118,9 @@ class TreeSearch:
         self.problem, self.incumbent = problem, incumbent
         self.allowed, self.check = allowed, check
         self._most_cases = most_cases
-        # After a dive: nothing, a descent, or a round of local search as well.
-        self._local_rounds = None if most_cases is not None else int(problem.n >= LARGE)
+        # After a dive: a descent, but nothing in a part. More local search takes more time than it
+        # is worth: parts that are solved anew find more in it.
+        self._local_rounds = None if most_cases is not None else 0
         self._reach, self._rounds_nearby = NEAR, 0
         self._rng = np.random.default_rng((seed, 5))
         self._listed = all_coalitions(problem)
@@ -325,13 +326,14 @@ class TreeSearch:
         a, b = first[a[open_]], first[b[open_]]
         # Whichever lowers both bounds, as far as the known columns tell.
         members = self.master.members
-        active = case.allows(members)
+        few = int(TRIAL_COLUMNS * self.problem.n)
+        active = self.master.nearest(case.allows(members), basis, self._dear, few)
         best, chosen = -1.0, 0
         for place, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
             self.check()
             same, both = members[:, i] == members[:, j], members[:, i] & members[:, j]
             drops = [
-                relaxed.value - self.master.solve(active & some, basis, self._dear, TRIAL).value
+                relaxed.value - self.master.estimate(active & some, basis, self._dear, TRIAL)
                 for some in (same, ~both)
             ]
             least = 1e-3 * abs(relaxed.value)

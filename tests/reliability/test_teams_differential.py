@@ -8,19 +8,25 @@ of them say so. What branch-and-price proves is verified.
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from coalitions import InfeasibleError
 from solvers import Solution, available, solve, solve_game, verify
+from solvers.branch_and_price import plain
 from tests.reliability.soak import named, parts, tally
 from tests.reliability.team_proofs import Question, question
 
 BACK_ENDS = [name for name in ("highs", "cbc", "cp-sat") if available()[name] is True]
 HEURISTICS = {"greedy": {}, "local-search": {"effort": 0.05}}
+SEARCHED = "branch-and-price that lists nothing"
+"""As with more than twenty players: compiled, coalitions are searched for as prices ask."""
+
+OWN = ("branch-and-price", SEARCHED)
 EXACT: dict[str, dict[str, Any]] = {
-    "branch-and-price": {},
+    **{name: {} for name in OWN},
     "brute-force": {},
     "subset-dp": {},
     **{name: {"formulation": "full"} for name in BACK_ENDS},
@@ -37,6 +43,9 @@ def solved(asked: Question, method: str) -> Solution:
     demands = {**asked.links, **asked.demands}
     if method == "subset-dp":
         return solve_game(asked.graph.game(), **demands)
+    if method == SEARCHED:
+        with patch.object(plain, "MOST_COALITIONS", 0):
+            return solve(asked.graph, "branch-and-price", **demands)
     options = EXACT.get(method) or HEURISTICS.get(method) or {}
     return solve(asked.graph, method, **demands, **options)
 
@@ -65,7 +74,7 @@ def failures(seed: int, method: str) -> list[str]:
         said.append(f"the bound {solution.bound!r} is below the optimum {best[0]}")
     if method in EXACT and (solution.value != best[0] or not solution.optimal):
         said.append(f"not the optimum {best[0]}, or not proven: {solution.value!r}")
-    if method == "branch-and-price":
+    if method in OWN:
         demands = {**asked.links, **asked.demands}
         if not verify(asked.graph, blocks, solution.certificate, **demands).optimal:
             said.append("the certificate does not prove it")
@@ -84,7 +93,7 @@ def test_teams_of_small_graphs_by_every_method(record_property):
     # Back-ends take turns: they are slow to begin.
     def methods(seed: int) -> list[str]:
         turn = [BACK_ENDS[seed % len(BACK_ENDS)]] if BACK_ENDS and seed % 2 else []
-        return ["branch-and-price", "brute-force", "subset-dp", *HEURISTICS, *turn]
+        return [*OWN, "brute-force", "subset-dp", *HEURISTICS, *turn]
 
     tally(answers(range(56), methods), COUNTED, record_property)
 

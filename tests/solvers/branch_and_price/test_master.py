@@ -1,0 +1,86 @@
+"""The linear program over coalitions: by either way of the simplex method it is worth the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from solvers.branch_and_price.master import Master
+from solvers.branch_and_price.problem import Case, Problem
+from solvers.sizes import Sizes
+
+N, DEAR = 12, 1000.0
+
+
+def whole_master(seed, kind):
+    """A linear program with all coalitions of up to three of twelve players."""
+    rng = np.random.default_rng(seed)
+    upper = rng.integers(-2, 3, (N, N)) if kind == "ties" else rng.integers(-99, 130, (N, N))
+    weights = np.triu(upper, 1).astype(np.int64)
+    problem = Problem.of(weights + weights.T, Sizes(np.ones(N, np.int64), 1, 3, 1, N))
+    master = Master(problem)
+    columns = [c for k in (1, 2, 3) for c in itertools.combinations(range(N), k)]
+    members = np.zeros((len(columns), N), np.bool_)
+    for place, column in enumerate(columns):
+        members[place, list(column)] = True
+    master.add(members)
+    return master
+
+
+def by_scipy(master, active):
+    """The value of the same linear program, in units of prices."""
+    found = linprog(
+        -master.worth[active], A_eq=master.members[active].T, b_eq=np.ones(N), method="highs"
+    )
+    return -found.fun * 2.0**master.problem.bits
+
+
+@pytest.mark.parametrize("kind", ["ties", "weights"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_case_is_worth_the_same_from_its_parents_basis(seed, kind):
+    rng = np.random.default_rng((seed, 1))
+    master = whole_master(seed, kind)
+    case = Case.whole(master.problem)
+    active = case.allows(master.members)
+    relaxed = master.solve(active, master.start(), DEAR)
+    assert relaxed.value == pytest.approx(by_scipy(master, active), rel=1e-6)
+    for _ in range(6):
+        a, b = rng.choice(N, 2, replace=False).tolist()
+        fewer = case.with_together(a, b) if rng.random() < 0.5 else case.with_apart(a, b)
+        if fewer.misfit() is not None:
+            continue
+        case, active = fewer, fewer.allows(master.members)
+        basis = master.pinned(relaxed.basis)
+        about = master.estimate(active, basis, DEAR, 5)
+        relaxed = master.solve(active, basis, DEAR)
+        truth = by_scipy(master, active)
+        assert relaxed.value == pytest.approx(truth, rel=1e-6, abs=1e-3 * 2.0**master.problem.bits)
+        assert relaxed.missing < 1e-4
+        # The dual method comes from above.
+        assert about >= relaxed.value - 1e-3 * 2.0**master.problem.bits
+
+
+def test_the_dual_method_removes_what_a_case_does_not_allow():
+    master = whole_master(0, "weights")
+    whole = Case.whole(master.problem)
+    relaxed = master.solve(whole.allows(master.members), master.start(), DEAR)
+    first = master.members[relaxed.columns[np.argmax(relaxed.levels)]]
+    a, b = np.flatnonzero(first)[:2].tolist()
+    apart = whole.with_apart(a, b).allows(master.members)
+    basis = master._repaired(apart, relaxed.basis.copy(), DEAR)
+    chosen = basis[basis >= 0]
+    assert not np.array_equal(basis, relaxed.basis)
+    assert apart[chosen].all()
+
+
+def test_nearest_columns_hold_the_basis():
+    master = whole_master(1, "weights")
+    active = np.ones(len(master), np.bool_)
+    relaxed = master.solve(active, master.start(), DEAR)
+    near = master.nearest(active, relaxed.basis, DEAR, 40)
+    assert near.sum() == 40
+    assert near[relaxed.columns].all()
+    assert master.nearest(active, relaxed.basis, DEAR, len(master)).all()
