@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -171,12 +171,18 @@ def print_errors(folder: Path, budgets: list[int]) -> None:
     print_growth({key: one.mean for key, one in found.items()})
 
 
+def short(number: float) -> str:
+    """Return a number with two digits: 3.7e-3."""
+    digits, power = f"{number:.1e}".split("e")
+    return f"{digits}e{int(power):+d}"
+
+
 def ratios_at(found: dict[tuple[int, str], Compared], budget: int) -> dict[str, float]:
     return {name: one.ratio for (b, name), one in found.items() if b == budget and one.peer}
 
 
 def print_table(folder: Path, budgets: list[int]) -> None:
-    """Print error, that of the worst seed, ratio, and the seeds of both, in Markdown."""
+    """Print error, that of the worst seed and ratio in Markdown, and the seeds of both."""
     found = compared(folder)
     print("| game, players | " + " | ".join(map(str, budgets)) + " |")
     print("|---" * (len(budgets) + 1) + "|")
@@ -184,9 +190,9 @@ def print_table(folder: Path, budgets: list[int]) -> None:
         cells = []
         for budget in budgets:
             one = found.get((budget, name))
-            cells.append("–" if one is None else f"{one.mean:.1e} ({max(one.errors):.1e})")
+            cells.append("–" if one is None else f"{short(one.mean)} ({short(max(one.errors))})")
             if one is not None and one.peer:
-                cells[-1] += f", **{one.ratio:.2g}** {len(one.errors)}/{one.peer_seeds}"
+                cells[-1] += f", {one.ratio:.{2 if one.ratio >= 0.01 else 4}f}"
         print(f"| {name}{' *' if aside else ''} | " + " | ".join(cells) + " |")
     ratios = [ratios_at(found, budget) for budget in budgets]
     asides = [[r for name, r in some.items() if BUILDERS[name][0]] for some in ratios]
@@ -197,6 +203,13 @@ def print_table(folder: Path, budgets: list[int]) -> None:
     }
     for name, cells in last.items():
         print(f"| {name} | " + " | ".join(cells) + " |")
+    for budget in budgets:
+        seeds = {
+            name: (len(x.errors), x.peer_seeds) for (b, name), x in found.items() if b == budget
+        }
+        usual = max(Counter(seeds.values()).items(), key=lambda some: some[1], default=((0, 0), 0))
+        others = {name: both for name, both in seeds.items() if both != usual[0]}
+        print(f"\n{budget}: seeds of ours and of the best peer {usual[0]}, but {others}")
     print_growth({key: one.mean for key, one in found.items()})
 
 
