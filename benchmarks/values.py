@@ -190,7 +190,9 @@ def print_table(folder: Path, budgets: list[int]) -> None:
         cells = []
         for budget in budgets:
             one = found.get((budget, name))
-            cells.append("–" if one is None else f"{short(one.mean)} ({short(max(one.errors))})")
+            cells.append(
+                "–" if one is None else f"{short(one.mean)} ({short(max(FLOOR, *one.errors))})"
+            )
             if one is not None and one.peer:
                 cells[-1] += f", {one.ratio:.{2 if one.ratio >= 0.01 else 4}f}"
         print(f"| {name}{' *' if aside else ''} | " + " | ".join(cells) + " |")
