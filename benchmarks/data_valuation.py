@@ -1,6 +1,6 @@
 """Data Shapley of 100 points with logistic regression, beside pyDVL: error and time.
 
-python -m benchmarks.data_valuation [--seeds 3] [--budgets 1000 4000] [--truth 10]
+python -m benchmarks.data_valuation [--seeds 3] [--budgets 1000 4000] [--truth 10] [--methods …]
 
 Both get the same game and may evaluate as many distinct coalitions: `data_game` with
 scikit-learn's LogisticRegression on 100 rows of the breast cancer data, the accuracy on 300 others.
@@ -166,6 +166,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budgets", type=int, nargs="+", default=[1000, 4000])
     parser.add_argument("--truth", type=int, default=10, help="runs of 100 000 evaluations")
+    parser.add_argument("--methods", nargs="+", help="those that run; all if there is none")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # pyDVL's, of budgets that end before its own rules
     game, same = the_game()
@@ -192,6 +193,8 @@ def main():
     shapley(game, budget=100)  # compiles
     for budget in options.budgets:
         for name, run in methods.items():
+            if options.methods and name not in options.methods:
+                continue
             errors, counts, seconds = [], [], []
             try:
                 for seed in range(options.seeds):

@@ -4,21 +4,24 @@ It wants an environment of its own, Python 3.12 or later:
 
     python3.12 -m venv peers && peers/bin/pip install 'shapiq[sparse,shapleig]==1.8.0' \
         xgboost lightgbm scikit-learn numba networkx
-    OMP_NUM_THREADS=1 peers/bin/python -m benchmarks.value_peers FOLDER [seeds [eig-seeds]]
+    OMP_NUM_THREADS=1 peers/bin/python -m benchmarks.value_peers FOLDER [--seeds 8] [--budgets 500]
 
 Each run is a line of ``FOLDER/peers.jsonl``; what is there already is not run again, so the program
-may be stopped at any time. With the first seed all run; with the others those run that were
-within ten times the least error on the game and budget, since only they can be the best.
-ShaplEIG chooses its coalitions one by one and takes half a minute for a hundred of them: it runs
-only at 100 evaluations, and only for ``eig-seeds`` seeds.
+may be stopped at any time. Only what can still be the best on a game and budget runs on: with the
+first seed all estimators, with the next two those within ten times the least error of the first,
+then those within twice the least mean of the first three. ShaplEIG chooses its coalitions one by
+one and takes half a minute for a hundred of them: it runs only at 100 evaluations, and only for
+``--eig-seeds`` seeds.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +30,7 @@ import numpy as np
 from benchmarks.value_games import BUILDERS, Case, case
 
 BUDGETS = (100, 500, 2000, 10_000)
+FLOOR = 1e-10
 
 
 def released() -> dict[str, Callable[[int, int], object]]:
@@ -56,25 +60,30 @@ def released() -> dict[str, Callable[[int, int], object]]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-    eig_seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", type=Path)
+    options.add_argument("--seeds", type=int, default=8)
+    options.add_argument("--eig-seeds", type=int, default=1)
+    options.add_argument("--budgets", type=int, nargs="*", default=list(BUDGETS))
+    options.add_argument("--games", nargs="*", default=list(BUILDERS))
+    options.add_argument("--leave-out", nargs="*", default=[], help="peers, e.g. the slow SPEX")
+    chosen = options.parse_args()
     warnings.simplefilter("ignore")  # the peers' own
-    path = folder / "peers.jsonl"
+    path = chosen.folder / "peers.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(e["game"], e["budget"], e["seed"], e["peer"]): e["error"] for e in lines}
-    peers = released()
-    games = [case(name, folder) for name in BUILDERS]
-    for seed in range(seeds):
-        for budget in BUDGETS:
+    peers = {k: build for k, build in released().items() if k not in chosen.leave_out}
+    games = [case(name, chosen.folder) for name in chosen.games]
+    for budget in chosen.budgets:
+        for seed in range(chosen.seeds):
             for game in games:
                 if budget >= 1 << len(game.values):
                     continue
                 for peer in peers:
                     key = (game.name, budget, seed, peer)
-                    if peer == "ShaplEIG" and (budget > 100 or seed >= eig_seeds):
+                    if peer == "ShaplEIG" and (budget > 100 or seed >= chosen.eig_seeds):
                         continue
-                    if key in known or (seed and not promising(known, *key)):
+                    if key in known or not promising(known, *key):
                         continue
                     answer = run(game, budget, seed, peer, peers[peer])
                     known[key] = answer["error"]
@@ -83,10 +92,16 @@ def main() -> None:
 
 
 def promising(known: dict, game: str, budget: int, seed: int, peer: str) -> bool:
-    """Tell whether the first seed leaves hope that a peer is the best one."""
-    del seed
-    first = {k[3]: e for k, e in known.items() if k[:3] == (game, budget, 0) and e is not None}
-    return peer in first and first[peer] <= 10 * max(1e-10, min(first.values()))
+    """Tell whether the seeds before leave hope that a peer is the best one."""
+    if seed == 0:
+        return True
+    looked_at, times = (1, 10.0) if seed < 3 else (3, 2.0)
+    errors = defaultdict(list)
+    for (g, b, s, name), error in known.items():
+        if (g, b) == (game, budget) and s < looked_at and error is not None:
+            errors[name].append(error)
+    means = {name: np.mean(found) for name, found in errors.items() if len(found) == looked_at}
+    return peer in means and means[peer] <= times * max(FLOOR, min(means.values()))
 
 
 def run(game: Case, budget: int, seed: int, peer: str, build: Callable) -> dict:

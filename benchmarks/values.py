@@ -1,10 +1,12 @@
 """Sampled Shapley values on thirty games: ``method="auto"`` and all of shapiq 1.8.
 
-Run ``OMP_NUM_THREADS=1 python -m benchmarks.values FOLDER [--seeds 8] [--coverage]``. Games and
-errors are kept in FOLDER, and what is there already is not run again. The peers' errors come from
-``benchmarks.value_peers``, which wants an environment of its own; without them only ours are
-printed. Errors are mean squared errors over the variance of the true values, at least 1e-10.
-Budgets of 2^n and more are left out.
+Run ``OMP_NUM_THREADS=1 python -m benchmarks.values FOLDER [--seeds 8] [--coverage | --table]``.
+Games and errors are kept in FOLDER, and what is there already is not run again: the program may be
+stopped at any time. ``--keep FILE`` begins a new FOLDER with the runs of FILE, and writes all runs
+there at the end; ``--seeds 0`` runs nothing. Those in docs/measured/shapley.md are in
+docs/measured/shapley-errors.jsonl. The peers' errors come from ``benchmarks.value_peers``, which
+wants an environment of its own; without them only ours are printed. Errors are mean squared errors
+over the variance of the true values, at least 1e-10. Budgets of 2^n and more are left out.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.value_games import BUILDERS, Case, case
-from coalitions import shapley
+from benchmarks.value_kept import entries, read_kept, write_kept
+from coalitions import FunctionGame, shapley
 
 WANTED = {100: 0.6, 500: 0.6, 2000: 0.8, 10_000: 0.8}
 FLOOR = 1e-10
@@ -30,12 +35,26 @@ def main() -> None:
     options.add_argument("folder", type=Path)
     options.add_argument("--seeds", type=int, default=8)
     options.add_argument("--budgets", type=int, nargs="*", default=list(WANTED))
+    options.add_argument("--games", nargs="*", default=list(BUILDERS), help="those that run")
+    options.add_argument("--keep", type=Path, help="a small file with the errors of all runs")
     options.add_argument("--coverage", action="store_true", help="print the table of intervals")
+    options.add_argument("--table", action="store_true", help="print the table of the docs")
+    options.add_argument("--first-call", metavar="GAME", help="only time a first and a second call")
     chosen = options.parse_args()
-    games = [case(name, chosen.folder) for name in BUILDERS]
-    measure(games, chosen.folder / "ours.jsonl", chosen.budgets, chosen.seeds)
+    if chosen.first_call:
+        print_first_call(case(chosen.first_call, chosen.folder), chosen.budgets[0])
+        return
+    if chosen.keep:
+        read_kept(chosen.folder, chosen.keep)
+    if chosen.seeds:
+        games = [case(name, chosen.folder) for name in chosen.games]
+        measure(games, chosen.folder / "ours.jsonl", chosen.budgets, chosen.seeds)
+    if chosen.keep:
+        write_kept(chosen.folder, chosen.keep)
     if chosen.coverage:
         print_coverage(chosen.folder, chosen.budgets)
+    elif chosen.table:
+        print_table(chosen.folder, chosen.budgets)
     else:
         print_errors(chosen.folder, chosen.budgets)
 
@@ -71,49 +90,129 @@ def run(game: Case, budget: int, seed: int) -> dict:
     }
 
 
-def entries(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def print_first_call(game: Case, budget: int) -> None:
+    """Print the CPU seconds of the first two estimates of this process, the game's left out."""
+    played = 0.0
+
+    def timed(rows: np.ndarray) -> np.ndarray:
+        nonlocal played
+        start = time.process_time()
+        values = game.game(rows)
+        played += time.process_time() - start
+        return values
+
+    for name in ("first", "second"):
+        start, played = time.process_time(), 0.0
+        shapley(FunctionGame(timed, len(game.values)), budget=budget)
+        print(f"{name} call: {time.process_time() - start - played:.2f} CPU seconds")
 
 
-def print_errors(folder: Path, budgets: list[int]) -> None:
-    """Print our error beside the best peer's on each game, and the geometric mean of the ratios."""
-    ours, theirs = defaultdict(list), defaultdict(list)
+@dataclass(frozen=True)
+class Compared:
+    """Our errors on a game and budget, and the best peer's mean, the number of its seeds."""
+
+    errors: list[float]
+    peer: str
+    peer_error: float
+    peer_seeds: int
+
+    @property
+    def mean(self) -> float:
+        """Our error."""
+        return max(FLOOR, float(np.mean(self.errors)))
+
+    @property
+    def ratio(self) -> float:
+        """Our error over the best peer's."""
+        return self.mean / self.peer_error
+
+
+def compared(folder: Path) -> dict[tuple[int, str], Compared]:
+    """Return ours and the best peer by budget and game; a peer's error is nan if none ran."""
+    ours, theirs = defaultdict(list), defaultdict(lambda: defaultdict(list))
     for entry in entries(folder / "ours.jsonl"):
         ours[entry["budget"], entry["game"]].append(entry["error"])
     for entry in entries(folder / "peers.jsonl"):
         if entry["error"] is not None:
-            theirs[entry["budget"], entry["game"], entry["peer"]].append(entry["error"])
+            theirs[entry["budget"], entry["game"]][entry["peer"]].append(entry["error"])
+    found = {}
+    for key, errors in ours.items():
+        means = {peer: max(FLOOR, float(np.mean(some))) for peer, some in theirs[key].items()}
+        best = min(means, key=lambda peer: means[peer]) if means else ""
+        found[key] = Compared(errors, best, means.get(best, np.nan), len(theirs[key][best]))
+    return found
+
+
+def print_errors(folder: Path, budgets: list[int]) -> None:
+    """Print our error beside the best peer's on each game, and the geometric mean of the ratios."""
+    found = compared(folder)
     for budget in budgets:
-        ratios = {True: [], False: []}
         print(
             f"\n{budget} evaluations: errors, the worst, seeds in brackets; the best peer's; ratio"
         )
         for name, (aside, _) in BUILDERS.items():
-            if (budget, name) not in ours:
-                continue
-            errors = ours[budget, name]
-            line = f"{name:<23}{'kept aside' if aside else '':<11}{np.mean(errors):>9.1e}"
-            line += f"{max(errors):>9.1e} ({len(errors)})"
-            peers = {
-                key[2]: (max(FLOOR, float(np.mean(found))), len(found))
-                for key, found in theirs.items()
-                if key[:2] == (budget, name)
-            }
-            if peers:
-                best = min(peers, key=lambda peer: peers[peer][0])
-                ratio = max(FLOOR, float(np.mean(errors))) / peers[best][0]
-                ratios[aside].append(ratio)
-                line += f"  {best:<20}{peers[best][0]:>9.1e} ({peers[best][1]}) {ratio:>7.2f}"
-            print(line)
-        both = ratios[True] + ratios[False]
-        if both:
+            if (budget, name) in found:
+                one = found[budget, name]
+                line = f"{name:<23}{'kept aside' if aside else '':<11}{one.mean:>9.1e}"
+                line += f"{max(one.errors):>9.1e} ({len(one.errors)})"
+                if one.peer:
+                    line += f"  {one.peer:<20}{one.peer_error:>9.1e} ({one.peer_seeds})"
+                    line += f" {one.ratio:>7.2f}"
+                print(line)
+        ratios = ratios_at(found, budget)
+        if ratios:
+            aside = [ratio for name, ratio in ratios.items() if BUILDERS[name][0]]
+            mean = geometric_mean(ratios.values())
             print(
-                f"ours / the best on each game: geometric mean {geometric_mean(both):.2f} (wanted:"
-                f" {WANTED.get(budget, 1)}), kept aside {geometric_mean(ratios[True]):.2f}, largest"
-                f" {max(both):.2f} (wanted: 1.5)"
+                f"ours / the best on each game: geometric mean {mean:.2f} (wanted:"
+                f" {WANTED.get(budget, 1)}), kept aside {geometric_mean(aside):.2f}, largest"
+                f" {max(ratios.values()):.2f} (wanted: 1.5)"
             )
+    print_growth({key: one.mean for key, one in found.items()})
 
-    print_growth({key: max(FLOOR, float(np.mean(found))) for key, found in ours.items()})
+
+def short(number: float) -> str:
+    """Return a number with two digits: 3.7e-3."""
+    digits, power = f"{number:.1e}".split("e")
+    return f"{digits}e{int(power):+d}"
+
+
+def ratios_at(found: dict[tuple[int, str], Compared], budget: int) -> dict[str, float]:
+    return {name: one.ratio for (b, name), one in found.items() if b == budget and one.peer}
+
+
+def print_table(folder: Path, budgets: list[int]) -> None:
+    """Print error, that of the worst seed and ratio in Markdown, and the seeds of both."""
+    found = compared(folder)
+    print("| game, players | " + " | ".join(map(str, budgets)) + " |")
+    print("|---" * (len(budgets) + 1) + "|")
+    for name, (aside, _) in BUILDERS.items():
+        cells = []
+        for budget in budgets:
+            one = found.get((budget, name))
+            cells.append(
+                "–" if one is None else f"{short(one.mean)} ({short(max(FLOOR, *one.errors))})"
+            )
+            if one is not None and one.peer:
+                cells[-1] += f", {one.ratio:.{2 if one.ratio >= 0.01 else 4}f}"
+        print(f"| {name}{' *' if aside else ''} | " + " | ".join(cells) + " |")
+    ratios = [ratios_at(found, budget) for budget in budgets]
+    asides = [[r for name, r in some.items() if BUILDERS[name][0]] for some in ratios]
+    last = {
+        "geometric mean of the ratios": [f"**{geometric_mean(r.values()):.2f}**" for r in ratios],
+        "of the games kept aside": [f"{geometric_mean(some):.2f}" for some in asides],
+        "largest ratio": [f"{max(some.values(), default=np.nan):.2f}" for some in ratios],
+    }
+    for name, cells in last.items():
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    for budget in budgets:
+        seeds = {
+            name: (len(x.errors), x.peer_seeds) for (b, name), x in found.items() if b == budget
+        }
+        usual = max(Counter(seeds.values()).items(), key=lambda some: some[1], default=((0, 0), 0))
+        others = {name: both for name, both in seeds.items() if both != usual[0]}
+        print(f"\n{budget}: seeds of ours and of the best peer {usual[0]}, but {others}")
+    print_growth({key: one.mean for key, one in found.items()})
 
 
 def print_growth(errors: dict[tuple[int, str], float]) -> None:
@@ -149,8 +248,9 @@ def print_coverage(folder: Path, budgets: list[int]) -> None:
             print(f"{budget}: CPU seconds {np.median(spent):.2f}, at most {max(spent):.2f}")
 
 
-def geometric_mean(numbers: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(numbers)))) if numbers else np.nan
+def geometric_mean(numbers: Iterable[float]) -> float:
+    logs = np.log(list(numbers))
+    return float(np.exp(logs.mean())) if len(logs) else np.nan
 
 
 if __name__ == "__main__":

@@ -43,10 +43,11 @@ def boosted(
                     whole[q] += residual[k]
                     number[q] += 1
                     if level < depth:
+                        here = residual[k]
+                        # A product in place of a question: random bits cannot be foretold.
                         for i in range(n):
-                            if rows[k, i]:
-                                sums[q, i] += residual[k]
-                                counts[q, i] += 1
+                            sums[q, i] += here * rows[k, i]
+                            counts[q, i] += rows[k, i]
             for q in range(1 << level):
                 if number[q] == 0:
                     continue

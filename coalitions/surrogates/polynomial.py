@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.game import BoolVector, FloatVector
+from coalitions.game import BoolVector, FloatVector, IntVector
 from coalitions.surrogates.pool import Pool
 
 PAIRS_PER_TERM = 5.0
@@ -20,8 +20,18 @@ MOST_PRODUCTS = 4e9
 RIDGE = 1e-10
 """Smallest ridge, relative to the mean of the diagonal: keeps the Cholesky factor well defined."""
 
+CLEAR = 3.0
+"""Standard errors by which a term of several players stands out."""
+
 Terms = NDArray[np.int64]
 """The players of each term [k, depth], filled up with n."""
+
+
+class Polynomial(NamedTuple):
+    """A polynomial at all pairs of a pool [m], and its Shapley values [n]."""
+
+    fitted: FloatVector
+    values: FloatVector
 
 
 def n_terms(pool: Pool, pairs_per_term: float = PAIRS_PER_TERM) -> int:
@@ -65,11 +75,12 @@ def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # n
     return terms
 
 
-def polynomial_fit(pool: Pool, terms: Terms, seen: BoolVector) -> tuple[FloatVector, FloatVector]:
-    r"""Return the polynomial's values at all pairs of the pool, and its Shapley values.
+def polynomial_fits(pool: Pool, terms: Terms, seen: BoolVector) -> list[Polynomial]:
+    r"""Return two polynomials: one with all terms, and one with those only that stand out.
 
     The coefficients β fit the pairs that are seen, weighed as in the regression whose solution
-    the Shapley value is. :math:`\phi_i = 2 \sum_{T \ni i} \beta_T / |T|`.
+    the Shapley value is. :math:`\phi_i = 2 \sum_{T \ni i} \beta_T / |T|`. A term stands out by
+    `CLEAR` standard errors; where a game has few terms, the others are noise in all values.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -84,8 +95,20 @@ def polynomial_fit(pool: Pool, terms: Terms, seen: BoolVector) -> tuple[FloatVec
     scaled = design.T * weights
     gram = scaled @ design
     gram.flat[:: len(gram) + 1] += RIDGE * np.trace(gram) / len(gram)
-    beta = cho_solve(cho_factor(gram, overwrite_a=True), scaled @ pool.odd)
+    target = scaled @ pool.odd
     degree = (terms < n).sum(axis=1)
-    values = np.zeros(n + 1)
-    np.add.at(values, terms, (2 * beta / degree)[:, None])
-    return design @ beta, values[:n]
+
+    def fit(some: IntVector) -> tuple[FloatVector, FloatVector, Polynomial]:
+        """Return coefficients, their variances if pairs had a variance of 1, and the polynomial."""
+        factor = cho_factor(gram[np.ix_(some, some)], overwrite_a=True)
+        beta = cho_solve(factor, target[some])
+        values = np.zeros(n + 1)
+        np.add.at(values, terms[some], (2 * beta / degree[some])[:, None])
+        variances = cho_solve(factor, np.eye(len(some)), overwrite_b=True).diagonal()
+        return beta, variances, Polynomial(design[:, some] @ beta, values[:n])
+
+    beta, variances, whole = fit(np.arange(len(terms)))
+    squares = float(weights[1:] @ (pool.odd - whole.fitted)[1:] ** 2)
+    noise = squares / max(1, int(seen.sum()) - 1 - len(terms))
+    clear = beta**2 > CLEAR**2 * noise * variances
+    return [whole, fit(np.flatnonzero(clear | (degree == 1)))[2]]

@@ -13,6 +13,9 @@ from coalitions.sampling.subsets import n_subsets
 FOLDS = 4
 """Parts for cross-validation, of surrogates that have no shorter way to it."""
 
+ROUNDING = 1e-12
+"""Values count as the same up to this, relative to the largest."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -86,10 +89,37 @@ class Pool:
     @cached_property
     def alike(self) -> bool:
         """Whether all pairs of one size have the same value, so that no player stands out."""
-        smaller = np.where(2 * self.members > self.n_players, -self.odd, self.odd)
+        return bool(np.abs(self._off_sizes(self.odd)).max() <= ROUNDING * np.abs(self.odd).max())
+
+    @cached_property
+    def additive(self) -> bool:
+        """Whether all pairs are told by those of single players, and by their sizes."""
+        alone, n = self.sizes == 1, self.n_players
+        if n < 3 or self.missing[1] > 0.0 or not self.missing.any():
+            return False
+        single = (self.signs[alone] > 0) == (2 * self.members[alone] < n)[:, None]
+        smaller = np.where(2 * self.members[alone] > n, -self.odd[alone], self.odd[alone])
+        straight = self.signs @ (single.T @ smaller) / 2
+        off = np.abs(self._off_sizes(self.odd - straight))
+        return bool(off.max() <= ROUNDING * np.abs(self.odd).max())
+
+    @cached_property
+    def unheard(self) -> float:
+        """What the square of a pair that is no longer simple may be; 0 if there was such a pair.
+
+        Where all are alike, a pair may go the other way; in an additive game it may be as far off
+        as pairs of one size are from each other.
+        """
+        if self.alike:
+            return float(2 * np.abs(self.odd[1:]).max()) ** 2
+        return float((self._off_sizes(self.odd)[1:] ** 2).mean()) if self.additive else 0.0
+
+    def _off_sizes(self, odd: FloatVector) -> FloatVector:
+        """Return the values of the smaller coalitions, less the mean of their size."""
+        smaller = np.where(2 * self.members > self.n_players, -odd, odd)
         sums = np.bincount(self.sizes, smaller, minlength=len(self.taken))
-        off = np.abs(smaller - (sums / np.maximum(1, self.taken))[self.sizes])
-        return bool(off.max() <= 1e-12 * np.abs(self.odd).max())
+        off: FloatVector = smaller - (sums / np.maximum(1, self.taken))[self.sizes]
+        return off
 
     @cached_property
     def shares(self) -> FloatMatrix:

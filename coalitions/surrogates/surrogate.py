@@ -133,7 +133,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
     player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
     were never evaluated. The sum over the players is none of the guess: efficiency settles it.
-    Where no pair told any player from another, that nothing is left over proves little.
+    Where all pairs are those of an additive game, that nothing is left over proves little.
     """
     n = pool.n_players
     total, variance = np.zeros(n), np.zeros(n)
@@ -145,9 +145,8 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     squares = np.bincount(pool.sizes, residual**2, minlength=n // 2 + 1)
     partly = pool.missing > 0
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
-    if pool.alike:
-        # Laplace's rule of succession: the next pair may be the first to go the other way.
-        usual = max(usual, (2 * float(np.abs(pool.odd[1:]).max())) ** 2 / (len(pool.odd) + 1))
+    # Laplace's rule of succession: the next pair may be the first that is not so simple.
+    usual = max(usual, pool.unheard / (len(pool.odd) + 1))
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue

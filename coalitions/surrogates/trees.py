@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.game import FloatMatrix
-from coalitions.surrogates.polynomial import largest_terms, n_terms, polynomial_fit
+from coalitions.surrogates.polynomial import largest_terms, n_terms, polynomial_fits
 from coalitions.surrogates.pool import FOLDS, Pool
 from coalitions.surrogates.surrogate import Surrogate
 
@@ -27,13 +27,13 @@ LEAST_PAIRS = 20
 
 
 def trees(pool: Pool) -> tuple[Surrogate, ...]:
-    r"""Return gradient-boosted trees and the polynomial of their largest terms.
+    r"""Return gradient-boosted trees and two polynomials of their largest terms.
 
     The trees [Friedman2001]_ are fitted to v(S) and v(N∖S). A leaf that is reached if k players are
     in and l others are out is a game of its own, with the Shapley value
     :math:`\frac{(k-1)!\,l!}{(k+l)!}` for each of the k and :math:`-\frac{k!\,(l-1)!}{(k+l)!}` for
-    each of the l; the trees' values are sums of these. The polynomial is fitted anew, with
-    the terms of the same trees: it is exact if the game has no more terms than these.
+    each of the l; the trees' values are sums of these. The polynomials are fitted anew, with
+    the terms of the same trees: they are exact if the game has no more terms than these.
     """
     if len(pool.odd) < LEAST_PAIRS:
         return ()
@@ -44,7 +44,7 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     smoothed, count = n_terms(pool) > n, n_terms(pool, PAIRS_PER_TERM)
     rows = np.concatenate([inside, 1 - inside])
     values = np.concatenate([pool.inside, pool.outside]) - pool.outside[0]
-    held_out = np.empty((2, len(inside)))
+    held_out = np.empty((3, len(inside)))
     # With no fold left out, all pairs are seen; that fit comes last.
     for fold in [*range(FOLDS), FOLDS]:
         seen, here = pool.folds != fold, pool.folds == fold
@@ -53,12 +53,17 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
         held_out[0, here] = parts_of_trees(features, leaves, inside[here])[1]
         if smoothed:
             terms = largest_terms(features, leaves, n, count)
-            smooth, smooth_values = polynomial_fit(pool, terms, seen)
-            held_out[1, here] = smooth[here]
+            smooth = polynomial_fits(pool, terms, seen)
+            held_out[1:, here] = [one.fitted[here] for one in smooth]
     fitted = parts_of_trees(features, leaves, inside)[1]
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
     grown = Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0])
-    return (grown, Surrogate(smooth_values, smooth, held_out[1])) if smoothed else (grown,)
+    if not smoothed:
+        return (grown,)
+    return grown, *(
+        Surrogate(one.values, one.fitted, left_out)
+        for one, left_out in zip(smooth, held_out[1:], strict=True)
+    )
 
 
 def grown_trees(rows: Any, values: Any) -> Any:  # noqa: ANN401
