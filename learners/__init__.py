@@ -17,6 +17,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
+    from learners.client.training import fit
     from learners.client.utility import ModelGame
     from learners.data.clients import federated_data
     from learners.data.contents import FederatedData
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from learners.runs.run import Result, load_model, resume, run
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
+    from learners.settings.options import option
+    from learners.task import TASKS, Message, Reveals, Task
 
 _HOME = {
     "learners.loggers.callback": ("Callback",),
@@ -41,13 +44,17 @@ _HOME = {
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
     "learners.data.own": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
+    "learners.client.training": ("fit",),
     "learners.client.utility": ("ModelGame",),
+    "learners.settings.options": ("option",),
+    "learners.task": ("TASKS", "Message", "Reveals", "Task"),
 }
 
 __all__ = [
     "ALGORITHMS",
     "DATASETS",
     "MODELS",
+    "TASKS",
     "Algorithm",
     "Callback",
     "DataSet",
@@ -55,17 +62,22 @@ __all__ = [
     "Federation",
     "ImageSet",
     "Images",
+    "Message",
     "ModelGame",
     "Network",
     "Result",
+    "Reveals",
     "RunConfig",
+    "Task",
     "are_separated",
     "build_model",
     "detection",
     "federated_data",
     "federation_of",
+    "fit",
     "label_overlap",
     "load_model",
+    "option",
     "resume",
     "run",
     "true_structure",

@@ -34,8 +34,8 @@ class Algorithm:
     r"""A federated method; without a change, it is federated averaging.
 
     A method states only what is different. Its options are dataclass fields, settable by name
-    (``--set mu=0.1``); `learners.settings.options.option` gives them a range. It has two halves,
-    which meet in `Federation.ask` alone:
+    (``--set mu=0.1``); `option` gives them a range. It has two halves, which meet in
+    `Federation.ask` alone:
 
     - the *server's*: `start`, `round`, `deployed`. They see what clients sent, never their data.
     - the *client's*: `objective`, `proximal`, `model`, `scores`, and any task of its own. They
@@ -51,8 +51,9 @@ class Algorithm:
     module of yours, ``coalitions run --plugin MODULE --algorithm part-way --set share=0.9`` finds
     it.
 
-    >>> from learners import run
-    >>> from learners.settings.options import option
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from learners import ALGORITHMS, TASKS, Algorithm, option, run
     >>> @ALGORITHMS.register("part-way")
     ... @dataclass(frozen=True)
     ... class PartWay(Algorithm):

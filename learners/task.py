@@ -74,6 +74,7 @@ class Task:
 
 
 TASKS: Registry[Task] = Registry("task", "learners.client.tasks", "learners.algorithms")
+"""All tasks by name: ``federation.ask(TASKS["train"], messages)``."""
 
 
 def task(

@@ -25,7 +25,7 @@ def options_command(
         ),
     ] = "run",
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a page in Markdown, as docs/options.md.")
+        bool, typer.Option("--markdown", help="Print a page in Markdown, as in the documentation.")
     ] = False,
     json_output: Json = False,
     plugin: Plugin = None,
