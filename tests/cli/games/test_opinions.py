@@ -62,6 +62,26 @@ def test_the_canonical_one_of_several(tmp_path):
     assert found["coalitions"] == [["a", "b"], ["c"]]
 
 
+TIES = ",a,b,c\na,0,2,2\nb,2,0,-5\nc,2,-5,0\n"
+
+
+def test_structures_that_are_equally_good_are_said_to_be(tmp_path):
+    path, out = tmp_path / "ties.csv", tmp_path / "solution.json"
+    path.write_text(TIES)
+    for flags, line in (
+        (["--all-optimal"], "\n2 structures are equally good"),
+        (["--n-best", 3], "\n2 structures are equally good"),
+        (["--n-best", 2], "\nat least 2 structures are equally good"),
+    ):
+        shown = coalitions("solve", path, *flags, "--output", out).stdout
+        assert "exactly as good  yes     a, c | b" in shown
+        assert line in shown
+    said = coalitions("explain", path, out, "a").stdout
+    assert "is exactly as good: `solve` with --all-optimal lists all that are." in said
+    assert "rose by more than 0" not in said
+    assert "fell by more than 0" not in said
+
+
 def test_a_wish(team):
     found = document("what-if", team, "--together", "ann,cleo")
     assert (found["cost"], found["value"], found["base_value"]) == (1.0, 2.0, 3.0)
