@@ -47,7 +47,7 @@ def stability_command(
     recorded = read_document(structure)
     blocks = structure_of(recorded, game, structure)
     links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
-    asked = structures_in_words(game.labels, **links, **sizes)
+    asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     wanted = notion or NOTIONS.names()
     for name in wanted:
         NOTIONS[name]  # a misspelt name is told before any search starts
