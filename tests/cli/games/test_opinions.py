@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 
@@ -103,6 +104,28 @@ def test_a_wish_that_is_none(team, flags, sentence):
     result = coalitions("what-if", team, *flags)
     assert result.returncode == 2
     assert sentence in result.stderr
+
+
+def test_names_as_macos_writes_them(tmp_path):
+    path, out = tmp_path / "team.csv", tmp_path / "solution.json"
+    path.write_text(",Jörg,Änne,Bob\nJörg,0,3,2\nÄnne,3,0,-4\nBob,2,-4,0\n")
+    wish = unicodedata.normalize("NFD", "Jörg,Änne")
+    assert document("what-if", path, "--together", wish)["cost"] == 0.0
+    one, other = wish.split(",")
+    flags = ("--weights", f"{one}=1", "--weights", f"{other}=1", "--weights", "Bob=1")
+    found = document("solve", path, "--must-link", wish, *flags, "--max-weight", 2)
+    assert found["coalitions"] == [["Jörg", "Änne"], ["Bob"]]
+    out.write_text(json.dumps({"coalitions": [[one, other], ["Bob"]]}), encoding="utf-8")
+    assert document("explain", path, out, one)["player"] == "Jörg"
+
+
+@pytest.mark.parametrize("wish", ["Jörg and Änne", "Jörg; Änne", "Jörg&Änne"])
+def test_names_that_are_not_separated_by_commas(wish, tmp_path):
+    path = tmp_path / "team.csv"
+    path.write_text(",Jörg,Änne\nJörg,0,3\nÄnne,3,0\n")
+    result = coalitions("what-if", path, "--together", wish)
+    assert f"no player '{wish}'; names are separated by commas: Jörg,Änne" in result.stderr
+    assert "did you mean 'Jörg'?" in coalitions("what-if", path, "--apart", "jorg,Änne").stderr
 
 
 def test_an_explanation(team, tmp_path):
