@@ -128,6 +128,15 @@ def test_names_that_are_not_separated_by_commas(wish, tmp_path):
     assert "did you mean 'Jörg'?" in coalitions("what-if", path, "--apart", "jorg,Änne").stderr
 
 
+def test_a_quiet_wish_does_not_say_how_the_file_was_read(tmp_path):
+    path = tmp_path / "team.csv"
+    path.write_text(";a;b\na;;1,5\nb;1,5;\n")
+    assert "decimal commas" in coalitions("what-if", path, "--apart", "a,b").stderr
+    quiet = coalitions("what-if", path, "--apart", "a,b", "-q")
+    assert quiet.returncode == 0
+    assert quiet.stderr == ""
+
+
 def test_an_explanation(team, tmp_path):
     out = tmp_path / "solution.json"
     coalitions("solve", team, "--output", out)
