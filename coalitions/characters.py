@@ -30,6 +30,37 @@ def visible(text: str) -> str:
     return unshown().sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def composed(name: str) -> str:
+    r"""Return a name with its accents as most programs write them (NFC); macOS parts them (NFD).
+
+    Examples
+    --------
+    >>> composed("Jo\u0308rg") == "J\xf6rg"
+    True
+    """
+    if name.isascii():
+        return name
+    import unicodedata
+
+    return unicodedata.normalize("NFC", name)
+
+
+def plain(name: str) -> str:
+    """Return a name without accents and capitals, for comparisons that overlook them.
+
+    Examples
+    --------
+    >>> plain("Jörg"), plain("Anaïs STRAẞER")
+    ('jorg', 'anais strasser')
+    """
+    if name.isascii():
+        return name.lower()
+    import unicodedata
+
+    parts = unicodedata.normalize("NFD", name.casefold())
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
 def fitting(text: str, most: int = 40) -> str:
     """Return a text that fits into a picture: visible, and cut after so many characters."""
     shown = visible(text)

@@ -20,6 +20,8 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable
 
+from coalitions.characters import plain
+
 
 class CoalitionError(Exception):
     """Base of every exception this project raises on purpose."""
@@ -110,8 +112,14 @@ def did_you_mean(name: str, known: Iterable[object]) -> str:
     --------
     >>> did_you_mean("gredy", ["greedy", "highs"])
     "did you mean 'greedy'? "
+    >>> did_you_mean("jorg", ["Jörg", "Änne"])
+    "did you mean 'Jörg'? "
     """
     import difflib
 
-    close = difflib.get_close_matches(name, [str(each) for each in known], n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
+    texts = [str(each) for each in known]
+    close = difflib.get_close_matches(plain(name), map(plain, texts), n=1)
+    if not close:
+        return ""
+    same = [text for text in texts if plain(text) == close[0]]
+    return f"did you mean {difflib.get_close_matches(name, same, n=1, cutoff=0.0)[0]!r}? "

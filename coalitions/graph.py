@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions.characters import composed
 from coalitions.errors import InputWarning, InvalidInputError, shown, spoken
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure
@@ -489,10 +490,17 @@ def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str
                 f" {UNNAMED_LIMIT} need labels"
             )
         return tuple(map(str, range(n_players)))
-    names = tuple(str(label) for label in labels)
+    given = tuple(str(label) for label in labels)
+    names = tuple(map(composed, given))
     if len(names) != n_players:
         raise InvalidInputError(
             f"there are {len(names)} labels for {shown(n_players)} players; each has one"
+        )
+    if names != given and len(set(names)) < len(set(given)):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise InvalidInputError(
+            f"two labels read {twice!r} and differ only in how their accents are encoded (NFC and"
+            " NFD); labels must differ"
         )
     check_names(names)
     return names

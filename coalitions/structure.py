@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 from coalitions.game import IntVector
 
@@ -129,7 +130,8 @@ def numbering(names: Sequence[str] | None) -> Callable[[object], int]:
                     " too: CoalitionStructure(coalitions, graph)"
                 )
             if not place:
-                place.update((name, k) for k, name in enumerate(names))
+                place.update((composed(name), k) for k, name in enumerate(names))
+            player = composed(player)
             if player not in place:
                 hint = did_you_mean(player, names)
                 raise InvalidInputError(f"there is no player {shown(player)}; {hint}".rstrip("; "))

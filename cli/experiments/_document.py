@@ -36,7 +36,7 @@ def comparison_document(
         What they are compared by; what the runs are judged by if None.
     """
     from learners.comparisons.comparison import poisoned_clients
-    from learners.comparisons.paired import CONFIDENCE, best_of, ranks, standings
+    from learners.comparisons.paired import CONFIDENCE, best_of, not_settled, ranks, standings
     from learners.comparisons.scores import main_metric, score_of
 
     documents = {name: [run.document() for run in runs] for name, runs in results.items()}
@@ -97,6 +97,7 @@ def comparison_document(
         "seeds": list(seeds),
         "baseline": baseline,
         "best": best,
+        "not_settled": not_settled(scores, lower_is_better=lower),
         "confidence": CONFIDENCE,
         "algorithms": rows,
         "swept": _swept(variants, rows),

@@ -89,11 +89,24 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
     about = (
         f"{_or_several(told['dataset'], 'several data sets')}, {_or_several(told['clients'])}"
         f" clients, {_or_several(told['partition'], 'several partitions')},"
-        f" {_or_several(told['rounds'])} rounds. Best: {', '.join(document['best'])}."
+        f" {_or_several(told['rounds'])} rounds. {_best(document)}"
     )
     if document["not_tuned"]:
         about += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
     return [about, " ".join(words[key] for key in keys if key in words)]
+
+
+def _best(document: Document) -> str:
+    """Say which row is the best, and whether the seeds settle it."""
+    best, rivals = ", ".join(document["best"]), document["not_settled"]
+    if not rivals:
+        return f"Best: {best}."
+    why = (
+        "one seed says nothing of others"
+        if len(document["seeds"]) == 1
+        else f"0 is in the {document['confidence']:.0%} interval of the difference"
+    )
+    return f"Best on average: {best}; not settled against {', '.join(rivals)}: {why}."
 
 
 def _difference_legend(document: Document) -> str:
@@ -103,8 +116,9 @@ def _difference_legend(document: Document) -> str:
             " interval."
         )
     return (
-        f"vs {document['baseline']}: paired difference from {document['baseline']} ± its"
-        f" {document['confidence']:.0%} interval (Student's t over {len(document['seeds'])} seeds)."
+        f"vs {document['baseline']}: paired difference from {document['baseline']} ± half"
+        f" of its {document['confidence']:.0%} interval (Student's t over"
+        f" {len(document['seeds'])} seeds)."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,6 +128,7 @@ def compare_command(
         for name in algorithms.split(","):
             check_names({"algorithms": name.strip()}, plugin)
     from coalitions.plugins import import_plugins
+    from learners.comparisons.baseline import record_baseline
     from learners.comparisons.comparison import planned_runs
 
     shared = flags.settings(config, given, None, plugin, also=("variants", "tuned", "tuning"))
@@ -139,14 +140,28 @@ def compare_command(
     rows = _rows(algorithms, tables, tuned, variant or (), option or (), sweep or ())
     check_overruled(given, option or (), tuned)
     _check_name("--baseline", baseline, [row.name for row in rows])
-    cells = planned_runs(shared, rows, numbers, out, force=force)
+    cells = planned_runs(shared, rows, numbers, out, force=force, tell=_telling(quiet))
     _check_metric(by, cells)
+    if out is not None:
+        record_baseline(out, baseline)
     results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
     document = comparison_document(rows, results, numbers, baseline, by)
     document["not_tuned"] = not_tuned(rows, tuned)
     if figure is not None:
         save_figure(document, figure)
     target.write(document)
+
+
+def _telling(quiet: bool) -> Callable[[str], None]:
+    """Return how to say how data were read: what all rows have in common, once."""
+    said: set[str] = set()
+
+    def tell(sentence: str) -> None:
+        if sentence not in said and not quiet:
+            stderr().print(sentence, style="dim", soft_wrap=True, markup=False)
+        said.add(sentence)
+
+    return tell
 
 
 def _rows(

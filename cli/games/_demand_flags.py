@@ -16,6 +16,7 @@ import typer
 from cli.games._demands import names_in, pairs_of
 from cli.terminal.output import players_by_name
 from cli.terminal.shared_flags import with_flags
+from coalitions.characters import composed
 from coalitions.errors import InvalidInputError
 
 
@@ -129,7 +130,8 @@ def _weights(given: list[str], labels: Sequence[str]) -> dict[str, float]:
         else:
             lines += _read(Path(text))
     weights: dict[str, float] = {}
-    for where, name, weight in lines:
+    for where, given_name, weight in lines:
+        name = composed(given_name)
         players_by_name([name], labels, where)
         if name in weights:
             raise InvalidInputError(f"{where}: {name} has two weights")

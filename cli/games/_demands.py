@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from cli.terminal.output import players_by_name
-from coalitions.characters import listed, quoted
+from coalitions.characters import composed, listed, quoted
 from coalitions.errors import InvalidInputError
 
 Pairs = Sequence[tuple[int, int]]
@@ -27,6 +27,7 @@ def names_in(group: str, labels: Sequence[str] = ()) -> list[str]:
     """
     import csv
 
+    group = composed(group)
     plain = [name.strip() for name in group.split(",")]
     if '"' not in group or set(plain) <= set(labels):
         return plain

@@ -11,6 +11,7 @@ import typer
 
 from cli.games._game_file import read_graph
 from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
+from cli.terminal.flags import in_flags
 from cli.terminal.output import (
     Format,
     GraphFile,
@@ -99,7 +100,7 @@ def explain_command(
         print_json(document)
         return
     if why is not None:
-        stdout().print(visible(why.text), soft_wrap=True)
+        stdout().print(visible(document["text"]), soft_wrap=True)
     if fragile or why is None:
         _print_pairs(pairs, graph.labels)
 
@@ -114,7 +115,7 @@ def _document(why: Explanation, labels: Sequence[str]) -> dict[str, Any]:
         "partners": {labels[player]: synergy for player, synergy in why.partners},
         "best_alternative": None if place is None else [labels[player] for player in place],
         "loss": _finite(why.loss),
-        "text": why.text,
+        "text": in_flags(why.text, {"all_optimal": "--all-optimal"}),
     }
 
 

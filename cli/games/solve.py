@@ -275,11 +275,15 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
     """Print the structures that follow, each by the coalitions that the best one has not."""
     from rich.table import Table
 
+    from solvers.optimality import at_stake, is_optimal
+
     if not solution.others:
         alone = "no other structure is optimal" if all_optimal else "there is no other structure"
         stdout().print(alone if solution.optimal else "no other structure was found")
         return
     best = set(solution.structure)
+    stake = at_stake(solution.positive_weight, solution.losses)
+    equal = [other for other in solution.others if is_optimal(other.value, solution.value, stake)]
     table = Table("", "value", "less than the best", "proven", "instead", box=None, pad_edge=False)
     table.columns[1].justify = table.columns[2].justify = "right"
     for place, other in enumerate(solution.others[: MOST_ROWS - 1], 2):
@@ -289,11 +293,19 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
             + (" …" if len(block) > MOST_NAMES else "")
             for block in blocks
         )
-        less = solution.value - other.value
+        less = "exactly as good" if other in equal else figure(solution.value - other.value)
         proven = "yes" if other.optimal else "no"
-        table.add_row(str(place), figure(other.value), figure(less), proven, visible(instead))
+        table.add_row(str(place), figure(other.value), less, proven, visible(instead))
     stdout().print()
     stdout().print(table)
+    if equal:
+        ended = all_optimal or len(equal) < len(solution.others)
+        sure = ended and solution.optimal and "others" not in solution.stats
+        stdout().print(
+            f"\n{'' if sure else 'at least '}{len(equal) + 1} structures are equally good;"
+            " --canonical always gives the same one",
+            soft_wrap=True,
+        )
 
 
 MOST_NAMES = 40

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.games._demands import structures_in_words
 from cli.games._game_file import read_game
-from cli.games._solution_file import read_structure
+from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
 from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, visible
 from coalitions.characters import listed, quoted
@@ -43,7 +44,10 @@ def stability_command(
     from coalitions.values.owen import payoffs
 
     game = read_game(graph, file_format=file_format, symmetrise=symmetrise, missing=missing)
-    blocks = read_structure(structure, game)
+    recorded = read_document(structure)
+    blocks = structure_of(recorded, game, structure)
+    links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
+    asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     wanted = notion or NOTIONS.names()
     for name in wanted:
         NOTIONS[name]  # a misspelt name is told before any search starts
@@ -58,11 +62,18 @@ def stability_command(
         "coalitions": [[game.labels[player] for player in block] for block in blocks],
         "payoffs": {name: float(x) for name, x in zip(game.labels, shares, strict=True)},
         "notions": findings,
+        "not_demanded": asked,
     }
     if json_output:
         print_json(document)
     else:
         _print(document)
+        if asked is not None:
+            stdout().print(
+                f"\nNot demanded here: {visible(asked)}, as {structure} records it. Whoever moves"
+                " need not keep to that.",
+                soft_wrap=True,
+            )
 
 
 def _finding(deviation: Deviation | None, labels: tuple[str, ...]) -> dict[str, Any]:

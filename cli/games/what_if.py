@@ -15,7 +15,9 @@ from cli.terminal.output import (
     Json,
     Missing,
     Plugin,
+    Quiet,
     Symmetrise,
+    loudness,
     players_by_name,
     print_json,
     stdout,
@@ -45,6 +47,7 @@ def what_if_command(
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
+    quiet: Quiet = False,
     plugin: Plugin = None,
 ) -> None:
     """Say what a wish costs: the best structure with it, beside the best without.
@@ -55,7 +58,10 @@ def what_if_command(
 
     if not together and not apart:
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
-    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    loudness(quiet, verbose=False)
+    graph = read_graph(
+        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+    )
     labels = graph.labels
     sizes = demands.sizes(labels)
     wish = what_if(

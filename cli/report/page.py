@@ -45,7 +45,12 @@ DIVERGING_DARK = (
 """The same at night: what is near zero is as dark as the page."""
 
 
-def page(methods: Sequence[Method], sections: Sequence[Section], refresh: float = 0) -> str:
+def page(
+    methods: Sequence[Method],
+    sections: Sequence[Section],
+    refresh: float = 0,
+    baseline: str | None = None,
+) -> str:
     """Return the HTML document of a report.
 
     Parameters
@@ -68,7 +73,7 @@ def page(methods: Sequence[Method], sections: Sequence[Section], refresh: float 
     }
     body = [
         f'<h1>{words(title)}</h1><p class="sub">{words(_setting(runs))}</p>',
-        _results(methods),
+        _results(methods, baseline),
         _left_out(runs),
         _legend(methods),
         *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
@@ -185,11 +190,11 @@ def _height(chart: Chart) -> int | None:
     return None
 
 
-def _results(methods: Sequence[Method]) -> str:
+def _results(methods: Sequence[Method], baseline: str | None) -> str:
     """Return the table of results: of the methods, and folded up of their runs if they differ."""
     runs = [run for method in methods for run in method.runs]
     of_runs = _table("run", [(run.name, _cells([run])) for run in runs])
-    compared = standing_of(methods)
+    compared = standing_of(methods, baseline)
     legend = "" if compared is None else f'<p class="sub">{words(compared.legend)}</p>'
     rows = []
     for method in methods:

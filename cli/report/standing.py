@@ -19,6 +19,7 @@ class Table:
     baseline: str
     seeds: int
     standing: dict[str, Standing]
+    chosen: bool = False
 
     def cells(self, name: str) -> dict[str, str]:
         """Return what a row of the table of results adds for a method."""
@@ -34,16 +35,20 @@ class Table:
         interval = (
             "one seed gives no interval"
             if self.seeds == 1
-            else f"± its {CONFIDENCE:.0%} interval (Student's t over {self.seeds} seeds)"
+            else f"± half of its {CONFIDENCE:.0%} interval (Student's t over {self.seeds} seeds)"
         )
+        why = "the baseline that was chosen" if self.chosen else "the best by these seeds"
         return (
             f"rank: mean place by {self.metric} over seeds. vs {self.baseline}: paired difference"
-            f" from {self.baseline}, the best by these seeds, {interval}."
+            f" from {self.baseline}, {why}, {interval}."
         )
 
 
-def standing_of(methods: Sequence[Method]) -> Table | None:
-    """Return how the methods compare; None if they have other seeds, rounds or metrics."""
+def standing_of(methods: Sequence[Method], chosen: str | None = None) -> Table | None:
+    """Return how the methods compare; None if they have other seeds, rounds or metrics.
+
+    Differences are taken from the method that was chosen, if it is there, or from the best one.
+    """
     seeds = [[run.config["seed"] for run in method.runs] for method in methods]
     if len(methods) < 2 or any(sorted(each) != sorted(seeds[0]) for each in seeds):
         return None
@@ -69,7 +74,7 @@ def standing_of(methods: Sequence[Method]) -> Table | None:
         return None
     lower = found[names[0]][0].lower_is_better
     scores = {name: [score.mean for score in each] for name, each in found.items()}
-    baseline = best_of(scores, lower_is_better=lower)[0]
-    return Table(
-        metric, baseline, len(seeds[0]), standings(scores, baseline, lower_is_better=lower)
-    )
+    best = best_of(scores, lower_is_better=lower)[0]
+    baseline = chosen if chosen is not None and chosen in scores else best
+    standing = standings(scores, baseline, lower_is_better=lower)
+    return Table(metric, baseline, len(seeds[0]), standing, chosen=baseline == chosen)

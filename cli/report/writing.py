@@ -9,6 +9,7 @@ from cli.report.contents import Section, sections_of
 from cli.report.methods import methods_of, read_runs
 from cli.report.page import page
 from coalitions.files.writing import atomic_write
+from learners.comparisons.baseline import recorded_baseline
 from learners.runs.reading import RunRecord
 
 
@@ -29,6 +30,7 @@ def write_page(
     runs, waiting = read_runs(folders)
     methods = methods_of(runs)
     sections = sections_of(methods)
+    baseline = next(filter(None, map(recorded_baseline, folders)), None)
     with atomic_write(target) as file:
-        file.write(page(methods, sections, refresh).encode())
+        file.write(page(methods, sections, refresh, baseline).encode())
     return sections, runs, waiting

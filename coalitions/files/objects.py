@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.pairs import graph_of_pairs, pair_columns
 from coalitions.graph import SynergyGraph
@@ -119,7 +120,9 @@ def _with_index(frame: Any) -> Any:  # noqa: ANN401 (a DataFrame)
 
 
 def _frame_names(frame: Any) -> list[str]:  # noqa: ANN401 (a DataFrame)
-    rows, columns = [str(name) for name in frame.index], [str(name) for name in frame.columns]
+    rows, columns = (
+        [composed(str(name)) for name in axis] for axis in (frame.index, frame.columns)
+    )
     if rows == list(map(str, range(len(columns)))):  # nobody named the rows
         return columns
     if rows != columns and sorted(rows) == sorted(columns):

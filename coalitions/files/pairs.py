@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.graph import SynergyGraph, same_but_for_rounding
 
@@ -68,13 +69,14 @@ def graph_of_pairs(
     InvalidInputError
         A pair is listed twice, has no number, or names somebody who is not in `labels`.
     """
+    pairs = [(composed(a), composed(b), weight) for a, b, weight in pairs]
     if labels is None:
         names = list(dict.fromkeys(name for a, b, _ in pairs for name in (a, b)))
     else:
         names = [str(label) for label in labels]
     if not names:
         raise InvalidInputError("has no players; expected lines `a b weight`")
-    place = {name: k for k, name in enumerate(names)}
+    place = {composed(name): k for k, name in enumerate(names)}
     for a, b, weight in pairs:
         for end in (a, b):
             if end not in place:

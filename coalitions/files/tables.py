@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from coalitions.characters import composed
 from coalitions.errors import InputWarning, InvalidInputError, shown
 from coalitions.files.cells import (
     Cell,
@@ -467,7 +468,7 @@ def _name(cell: Cell) -> str:
     """Return a name; a spreadsheet's whole number is written without its .0."""
     if isinstance(cell, float):
         return "" if math.isnan(cell) else str(int(cell)) if cell.is_integer() else str(cell)
-    return cell.strip()
+    return composed(cell.strip())
 
 
 # -- a matrix --------------------------------------------------------------------------------------

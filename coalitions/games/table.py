@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coalitions.characters import composed
 from coalitions.enumeration import masks_of_coalitions, value_table
 from coalitions.errors import InvalidInputError
 from coalitions.files.opening import opened
@@ -48,7 +49,7 @@ class TableGame:
             raise InvalidInputError(
                 f"value {bad[0]} of the table is {values[bad[0]]}; all must be finite numbers"
             )
-        names = tuple(map(str, range(n) if labels is None else labels))
+        names = tuple(composed(str(name)) for name in (range(n) if labels is None else labels))
         if len(names) != n or len(set(names)) != n:
             raise InvalidInputError(
                 f"there are {len(set(names))} different labels for {n} players; each needs its own"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ def planned_runs(
     out: Path | None = None,
     *,
     force: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> list[Cell]:
     """Return the runs of a comparison, seed by seed, so that early seeds are complete early.
 
@@ -39,6 +40,8 @@ def planned_runs(
         Folder that has, or will have, a folder ``NAME-seedN`` for each run; None keeps nothing.
     force
         Replace runs that were made with other settings.
+    tell
+        Called for each row with what there is to say of its data; see `learners.run`.
     """
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a comparison needs a folder")
@@ -49,7 +52,7 @@ def planned_runs(
             if out is None:  # nobody will see the rounds before the last
                 settings["evaluate_every"] = RunConfig.of(settings).rounds
             own = {"algorithm": variant.algorithm, "seed": seeds[0], "options": variant.options}
-            configs[variant.name] = completed(settings | own)
+            configs[variant.name] = completed(settings | own, tell)
         except InvalidInputError as error:
             if variant.name == variant.algorithm:
                 raise

@@ -104,6 +104,28 @@ def best_of(scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = Fa
     return [name for name, mean in means.items() if mean == top]
 
 
+def not_settled(
+    scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False
+) -> list[str]:
+    """Return who may be as good as the best: 0 is in the interval of the difference from it.
+
+    One seed has no interval, so it settles nothing.
+
+    Examples
+    --------
+    >>> not_settled({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.0, 0.1], "c": [0.8, 0.9, 0.7]})
+    ['c']
+    """
+    best = best_of(scores, lower_is_better=lower_is_better)
+    found = []
+    for name, values in scores.items():
+        gap = paired_difference(values, scores[best[0]])
+        unsettled = gap.low is None or gap.high is None or gap.low <= 0 <= gap.high
+        if name not in best and unsettled:
+            found.append(name)
+    return found
+
+
 def standings(
     scores: Mapping[str, Sequence[float]], baseline: str, *, lower_is_better: bool = False
 ) -> dict[str, Standing]:

@@ -313,14 +313,19 @@ def resume(
         return _carry_out(prepared, folder, checkpoint, on_round, callbacks)
 
 
-def completed(config: Mapping[str, Any] | RunConfig) -> RunConfig:
+def completed(
+    config: Mapping[str, Any] | RunConfig, tell: Callable[[str], None] | None = None
+) -> RunConfig:
     """Return a configuration with everything decided that was left open, as a run's folder has it.
 
     The network, the partition and the method's options get their values. What the run would
-    refuse is refused here, before any work is done.
+    refuse is refused here, before any work is done. `tell` is that of `run`.
     """
     prepared = prepare(RunConfig.of(config))
-    _warn(prepared)
+    if tell is None:
+        _warn(prepared)
+    elif prepared.told:
+        tell(prepared.told)
     return prepared.config
 
 

@@ -14,6 +14,7 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.opinions.fragility import FragilePair, fragile, with_links
+from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, losses
 from solvers.preparation.demands import Contraction, contract
 from solvers.preparation.sizes import checked_sizes, players_of
 from solvers.sizes import Sizes
@@ -130,10 +131,13 @@ def explain(
         pairs = fragile(graph, structure, number, time_limit=time_limit, **demands)
     worth = float(graph.inside(structure)[structure.coalitions.index(coalition)])
     names = [*map(quoted, graph.labels)]
+    nothing = OPTIMALITY_TOLERANCE * at_stake(
+        graph.positive_weight, losses(graph, structure.labels)
+    )
     sentences = [
         *_here(names, number, coalition, partners, worth, inside),
-        *_elsewhere(names, number, unit, place, loss),
-        *(_firmness(names, pairs[0]) if pairs else ()),
+        *_elsewhere(names, number, unit, place, 0.0 if abs(loss) <= nothing else loss),
+        *(_firmness(graph, names, structure, pairs[0], nothing) if pairs else ()),
     ]
     return Explanation(
         player=number,
@@ -229,7 +233,14 @@ def _elsewhere(
     return [best, "That is if nobody else moves."]
 
 
-def _firmness(labels: Sequence[str], weakest: FragilePair) -> list[str]:
+def _firmness(
+    graph: SynergyGraph,
+    labels: Sequence[str],
+    structure: CoalitionStructure,
+    weakest: FragilePair,
+    nothing: float,
+) -> list[str]:
+    """Say how firm the player's place is; a change of at most `nothing` is none."""
     a, b = (labels[player] for player in weakest.pair)
     how, verb, sign = ("together", "fell", -1) if weakest.together else ("apart", "rose", 1)
     pair = f"{a} and {b}, who are {how}"
@@ -237,6 +248,13 @@ def _firmness(labels: Sequence[str], weakest: FragilePair) -> list[str]:
         if weakest.exact:
             return ["No synergy of its alone can change where it is."]
         return ["There was no time to find out which of its synergies matters most."]
+    if weakest.at_most <= nothing and weakest.alternative is not None:
+        other_way = (
+            f"A structure that has {a} and {b} {'apart' if weakest.together else 'together'}"
+        )
+        if graph.value(weakest.alternative) - graph.value(structure) > nothing:
+            return [f"{other_way} is better, so this one is not the best."]
+        return [f"{other_way} is exactly as good: `solve` with all_optimal lists all that are."]
     if weakest.exact:
         limit = weakest.synergy + sign * weakest.margin
         change = f"{verb} by more than {weakest.margin:.6g}, from {weakest.synergy:.6g} past"

@@ -37,6 +37,14 @@ def test_solve_and_verify(solved):
     assert document("verify", EXAMPLE, out, "--certificate", proof)["optimal"] is True
 
 
+def test_all_demands(tmp_path):
+    path = tmp_path / "pair.csv"
+    path.write_text(",a,b\na,0,1\nb,1,0\n")
+    loads = ("--weights", "a=1", "--weights", "b=1", "--max-weight", 2)
+    found = document("solve", path, "--n-groups", "1-2", "--at-least-one-of", "a,b", *loads)
+    assert found["n_groups"] == [1, 2]
+
+
 @pytest.mark.parametrize("command", ["solvers", "algorithms", "datasets"])
 def test_lists(command):
     document(command)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions.errors import did_you_mean
+from coalitions.games.table import TableGame
 from solvers import solve, verify
 
 MATRIX = [[0, 2, -1, 1], [2, 0, 1, -3], [-1, 1, 0, 2], [1, -3, 2, 0]]
@@ -79,3 +83,51 @@ def test_names_need_somebody_who_knows_them(graph):
         solve(graph, must_link=[("anne", "bob")])
     with pytest.raises(InvalidInputError, match="must_link takes pairs of two different players"):
         solve(graph, must_link=["ann"])
+
+
+def parted(name):
+    """Return a name as macOS writes it: accents after their letters."""
+    return unicodedata.normalize("NFD", name)
+
+
+def test_accents_are_composed_wherever_a_name_enters(tmp_path):
+    matrix = [[0, 2, -1], [2, 0, -1], [-1, -1, 0]]
+    names = ["Jörg", "Änne", "Bob"]
+    for written, asked in ((parted, str), (str, parted), (parted, parted)):
+        graph = SynergyGraph(matrix, [*map(written, names)])
+        assert graph.labels == tuple(names)
+        one, other, third = map(asked, names)
+        assert graph.value([[one, other], [third]]) == 2
+        apart = solve(graph, cannot_link=[(one, other)], at_least_one_of=[[one, other]])
+        assert apart.cannot_link == ((0, 1),)
+        weights = {one: 1, other: 1, third: 3}
+        assert solve(graph, weights=weights, max_weight=3).value == 2
+    assert TableGame([0, 0, 0, 1], [parted("Jörg"), "Bob"]).labels == ("Jörg", "Bob")
+
+
+def test_files_with_both_spellings_name_one_player(tmp_path):
+    table = tmp_path / "team.csv"
+    table.write_text(f",Jörg,Änne\n{parted('Jörg')},0,2\n{parted('Änne')},2,0\n")
+    assert SynergyGraph.read(table).labels == ("Jörg", "Änne")
+    edges = tmp_path / "team.edges"
+    edges.write_text(f"Jörg Bob 1\n{parted('Jörg')} Eve 2\n")
+    assert SynergyGraph.read(edges).labels == ("Jörg", "Bob", "Eve")
+    document = tmp_path / "team.json"
+    document.write_text(f'{{"labels": ["Jörg", "Bob"], "edges": [["{parted("Jörg")}", "Bob", 1]]}}')
+    assert SynergyGraph.read(document).labels == ("Jörg", "Bob")
+
+
+def test_labels_that_differ_by_their_encoding_alone_clash():
+    with pytest.raises(InvalidInputError, match="two labels read 'Jörg' and differ only in how"):
+        SynergyGraph([[0, 1], [1, 0]], ["Jörg", parted("Jörg")])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("jorg", "Jörg"), ("ANNE", "Änne"), ("bobb", "BOB"), ("strase", "Straße")]
+)
+def test_a_suggestion_overlooks_accents_and_capitals(name, meant):
+    assert did_you_mean(name, ["Änne", "BOB", "Jörg", "Straße"]) == f"did you mean {meant!r}? "
+
+
+def test_of_names_that_differ_in_capitals_alone_the_closer_one_is_meant():
+    assert did_you_mean("ADAMM", ["adam", "ADAM"]) == "did you mean 'ADAM'? "

@@ -258,6 +258,7 @@ def document_of(n_methods=3, n_seeds=3, private=False):
         "seeds": list(range(n_seeds)),
         "baseline": names[0],
         "best": names[:1],
+        "not_settled": names[1:] if n_seeds == 1 else names[1:2],
         "confidence": 0.95,
         "metric": "accuracy",
         "lower_is_better": False,
@@ -322,6 +323,29 @@ def test_one_seed_says_that_there_is_no_interval():
     text = FORMATS["table"](document_of(n_seeds=1))
     assert "one seed gives no interval" in text
     assert "±" not in text
+
+
+def test_the_best_is_called_so_only_where_the_seeds_settle_it():
+    text = FORMATS["markdown"](document_of())
+    assert "Best on average: fed_avg&co; not settled against local: 0 is in the 95% inter" in text
+    assert "from fed_avg&co ± half of its 95% interval" in text
+    one = FORMATS["markdown"](document_of(n_seeds=1))
+    assert "not settled against local, method-2: one seed says nothing of others." in one
+    settled = FORMATS["markdown"](document_of() | {"not_settled": []})
+    assert "4 rounds. Best: fed_avg&co." in settled
+
+
+def test_a_report_keeps_the_baseline_that_was_chosen(kept, typed):  # noqa: F811
+    for row in ("fedavg", "local"):
+        assert typed(*TWO, "--out", "kept", "--baseline", row).returncode == 0
+        assert typed("report", "kept", "--output", "page.html").returncode == 0
+        text = (kept.parent / "page.html").read_text()
+        assert f"paired difference from {row}, the baseline that was chosen, ± half of its" in text
+    assert typed(*TWO, "--out", "kept").returncode == 0
+    typed("report", "kept", "--output", "page.html")
+    assert "the best by these seeds" in (kept.parent / "page.html").read_text()
+    (kept / "comparison.json").write_text("[]")
+    assert 'expected an object with "baseline"' in typed("report", "kept").stderr
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])

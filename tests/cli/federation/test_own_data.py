@@ -115,6 +115,8 @@ def test_methods_are_compared_on_a_table(typed, patients):  # noqa: F811
     document = json.loads(result.stdout)
     assert document["settings"]["clients"] == 3
     assert set(document["algorithms"]) == {"local", "fedavg"}
+    assert result.stderr.count("90 rows of 3 clients") == 1  # how it was read, once for all runs
+    assert "90 rows" not in typed("compare", "--algorithms", "local,fedavg", *asked, "-q").stderr
 
 
 def test_a_dry_run_of_a_table_prints_what_its_run_has(typed, patients, tmp_path):  # noqa: F811

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 
@@ -62,6 +63,26 @@ def test_the_canonical_one_of_several(tmp_path):
     assert found["coalitions"] == [["a", "b"], ["c"]]
 
 
+TIES = ",a,b,c\na,0,2,2\nb,2,0,-5\nc,2,-5,0\n"
+
+
+def test_structures_that_are_equally_good_are_said_to_be(tmp_path):
+    path, out = tmp_path / "ties.csv", tmp_path / "solution.json"
+    path.write_text(TIES)
+    for flags, line in (
+        (["--all-optimal"], "\n2 structures are equally good"),
+        (["--n-best", 3], "\n2 structures are equally good"),
+        (["--n-best", 2], "\nat least 2 structures are equally good"),
+    ):
+        shown = coalitions("solve", path, *flags, "--output", out).stdout
+        assert "exactly as good  yes     a, c | b" in shown
+        assert line in shown
+    said = coalitions("explain", path, out, "a").stdout
+    assert "is exactly as good: `solve` with --all-optimal lists all that are." in said
+    assert "rose by more than 0" not in said
+    assert "fell by more than 0" not in said
+
+
 def test_a_wish(team):
     found = document("what-if", team, "--together", "ann,cleo")
     assert (found["cost"], found["value"], found["base_value"]) == (1.0, 2.0, 3.0)
@@ -83,6 +104,37 @@ def test_a_wish_that_is_none(team, flags, sentence):
     result = coalitions("what-if", team, *flags)
     assert result.returncode == 2
     assert sentence in result.stderr
+
+
+def test_names_as_macos_writes_them(tmp_path):
+    path, out = tmp_path / "team.csv", tmp_path / "solution.json"
+    path.write_text(",Jörg,Änne,Bob\nJörg,0,3,2\nÄnne,3,0,-4\nBob,2,-4,0\n")
+    wish = unicodedata.normalize("NFD", "Jörg,Änne")
+    assert document("what-if", path, "--together", wish)["cost"] == 0.0
+    one, other = wish.split(",")
+    flags = ("--weights", f"{one}=1", "--weights", f"{other}=1", "--weights", "Bob=1")
+    found = document("solve", path, "--must-link", wish, *flags, "--max-weight", 2)
+    assert found["coalitions"] == [["Jörg", "Änne"], ["Bob"]]
+    out.write_text(json.dumps({"coalitions": [[one, other], ["Bob"]]}), encoding="utf-8")
+    assert document("explain", path, out, one)["player"] == "Jörg"
+
+
+@pytest.mark.parametrize("wish", ["Jörg and Änne", "Jörg; Änne", "Jörg&Änne"])
+def test_names_that_are_not_separated_by_commas(wish, tmp_path):
+    path = tmp_path / "team.csv"
+    path.write_text(",Jörg,Änne\nJörg,0,3\nÄnne,3,0\n")
+    result = coalitions("what-if", path, "--together", wish)
+    assert f"no player '{wish}'; names are separated by commas: Jörg,Änne" in result.stderr
+    assert "did you mean 'Jörg'?" in coalitions("what-if", path, "--apart", "jorg,Änne").stderr
+
+
+def test_a_quiet_wish_does_not_say_how_the_file_was_read(tmp_path):
+    path = tmp_path / "team.csv"
+    path.write_text(";a;b\na;;1,5\nb;1,5;\n")
+    assert "decimal commas" in coalitions("what-if", path, "--apart", "a,b").stderr
+    quiet = coalitions("what-if", path, "--apart", "a,b", "-q")
+    assert quiet.returncode == 0
+    assert quiet.stderr == ""
 
 
 def test_an_explanation(team, tmp_path):

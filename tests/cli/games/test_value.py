@@ -202,3 +202,17 @@ def test_a_misspelt_concept_is_recognised(coalitions):
     result = coalitions("value", EXAMPLE, "--concept", "banzaf")
     assert result.returncode == 2
     assert "did you mean 'banzhaf'? there are: banzhaf, beta-shapley" in result.stderr
+
+
+def test_stability_says_which_demands_of_the_file_it_does_not_ask(coalitions, document, tmp_path):
+    graph, out = tmp_path / "team.csv", tmp_path / "teams.json"
+    graph.write_text(",a,b,c\na,0,1,1\nb,1,0,1\nc,1,1,0\n")
+    coalitions("solve", graph, "--output", out)
+    assert "Not demanded" not in coalitions("stability", graph, out).stdout
+    flags = ("--max-size", 2, "--cannot-link", "a,c", "--output", out)
+    coalitions("solve", graph, *flags)
+    shown = coalitions("stability", graph, out)
+    assert shown.returncode == 0
+    words = "structures with at most 2 players each that keep a and c apart"
+    assert f"Not demanded here: {words}, as {out} records it." in shown.stdout
+    assert document("stability", graph, out)["not_demanded"] == words

@@ -18,6 +18,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from coalitions import InvalidInputError, SynergyGraph
+from coalitions.characters import composed
 from coalitions.errors import InputWarning, MissingDependencyError
 from coalitions.files.cells import ambiguous, decimal_mark, number
 
@@ -342,7 +343,7 @@ def test_a_table_is_read_as_it_was_meant_or_refused(
         graph, _ = read(path)
     except InvalidInputError:
         return
-    assert graph.labels == tuple(names)
+    assert graph.labels == tuple(map(composed, names))
     assert graph.matrix.tolist() == matrix.tolist()
 
 

@@ -68,6 +68,17 @@ def test_the_words_for_ann():
     assert "another structure would be better" in text
 
 
+def test_a_structure_that_is_exactly_as_good_is_said_to_be():
+    ties = SynergyGraph([[0, 0.3, 0.1], [0.3, 0, -5], [0.1, -5, 0]], labels=["a", "b", "c"])
+    ties = ties.with_weights(np.array([0.1 + 0.2, 0.3, -5.0]))  # the same but for rounding
+    for structure in ([[0, 1], [2]], [[0, 2], [1]]):
+        text = explain(ties, CoalitionStructure(structure), "a").text
+        assert "is exactly as good: `solve` with all_optimal lists all that are." in text
+        assert "the structure would lose nothing" in text
+    worse = explain(ties, CoalitionStructure([[0], [1], [2]]), "a").text
+    assert "A structure that has a and b together is better, so this one is not the best." in worse
+
+
 def test_a_share_is_the_shapley_value_of_the_coalition():
     structure = solve(TEAM).structure
     inside = TEAM.subgraph(structure.coalitions[0])
