@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import new_figure, plain_style
 from learners.attacks.inversion import Attacked
 
 if TYPE_CHECKING:
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 @plain_style()
 def attacked_pictures(pictures: Sequence[Attacked], noise: float) -> Figure:
     """Return three rows of pictures; PSNR is above each recovered one."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.5 + 1.2 * len(pictures), 4.2), layout="constrained")
+    figure = new_figure(1.5 + 1.2 * len(pictures), 4.2)
     grid = figure.subplots(3, len(pictures), squeeze=False)
     for column, each in zip(grid.T, pictures, strict=True):
         titles = ("", f"{each.likeness[0]:.1f} dB", f"{each.noised_likeness[0]:.1f} dB")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import io
 import itertools
 import os
 import platform
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coalitions import __version__
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import picture
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
@@ -224,7 +223,7 @@ def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> Non
     }
     for name, figure in figures.items():
         for kind in ("svg", "png"):
-            files[f"{name}.{kind}"] = _picture(figure, kind)
+            files[f"{name}.{kind}"] = picture(figure, kind, dpi=120)
     for key, (cell, *_) in plan.runs.items():
         files[f"configurations/{_slug(key)}.toml"] = cell.config.toml().encode()
     for name, content in files.items():
@@ -267,13 +266,6 @@ def _machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "version": __version__,
     }
-
-
-@plain_style()
-def _picture(figure: Figure, kind: str) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else {})
-    return file.getvalue()
 
 
 def _slug(key: Key) -> str:
