@@ -29,7 +29,7 @@ def reproduce_command(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]…",
-            help="Tables or figures, as in fedc2i-table1.",
+            help="Tables or figures, as in fedc2i-table1. Without any, they are listed.",
             autocompletion=completion("experiments"),
         ),
     ] = None,
@@ -72,14 +72,10 @@ def reproduce_command(
         raise InvalidInputError(f"--scale is {scale!r}; it can be: {', '.join(SCALES)}")
     from learners.reproduction.experiment import EXPERIMENTS
 
-    if list_:
+    if list_ or not (names or all_):
         _list(json_output)
         return
     chosen = EXPERIMENTS.names() if all_ else list(dict.fromkeys(names or ()))
-    if not chosen:
-        raise InvalidInputError(
-            "name what to reproduce, as in fedc2i-table1, or give --all; --list shows what there is"
-        )
     from learners.reproduction.carry_out import carry_out, plan
 
     plans = [

@@ -24,6 +24,7 @@ def test_the_list_has_every_table_with_its_title():
     document = json.loads(typed("reproduce", "--list", "--json").stdout)
     assert document["pfedsv-table1"]["source"].startswith("Table I")
     assert document["pfedsv-fig9"]["runs"] == {"smoke": 0, "small": 0, "paper": 0}
+    assert typed("reproduce").stdout == listed.stdout
 
 
 def test_a_figure_that_is_counted_ends_with_verdicts(tmp_path):
@@ -55,7 +56,6 @@ def test_results_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name what to reproduce, as in fedc2i-table1, or give --all"),
         (("fedc2i-tabel1",), "did you mean 'fedc2i-table1'?"),
         (("pfedsv-fig8", "--scale", "huge"), "--scale is 'huge'; it can be: smoke, small, paper"),
     ],
