@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from learners.comparisons.paired import Difference
+from learners.comparisons.paired import Difference, paired_difference
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
 
@@ -55,6 +56,29 @@ class Claim:
 def exact(text: str, amount: float, paper: float | None = None) -> Claim:
     """Return a claim about something counted, which has no spread: true if it is above zero."""
     return Claim(text, paper, Difference(amount, amount, amount))
+
+
+def beyond(text: str, figures: Sequence[float], level: float) -> Claim:
+    """Return a claim that a figure measured with every seed is above a level."""
+    return Claim(text, None, paired_difference(figures, [level] * len(figures)))
+
+
+def near(text: str, figures: Sequence[float], level: float, *, within: float) -> Claim:
+    """Return a claim that a figure is near a level: that its whole interval is.
+
+    Examples
+    --------
+    >>> near("about 96", [95.75, 96.25, 96.0], 96.0, within=1.0).verdict
+    'holds'
+    >>> near("about 96", [92.0, 98.0, 96.0], 96.0, within=1.0).verdict
+    'cannot be told'
+    """
+    gap = paired_difference(figures, [level] * len(figures))
+    room = within - abs(gap.mean)
+    if gap.low is None or gap.high is None:
+        return Claim(text, None, Difference(room, None, None))
+    nearest = max(gap.low, -gap.high, 0.0)
+    return Claim(text, None, Difference(room, within - max(-gap.low, gap.high), within - nearest))
 
 
 def above(

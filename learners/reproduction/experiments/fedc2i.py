@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.reproduction.claims import Claim, above, best, exact
+from learners.reproduction.claims import Claim, above, best, beyond
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
@@ -249,7 +249,7 @@ class Fig3(Experiment):
         """Return that clients come to be influenced by themselves, and not symmetrically."""
         told = [above(found, "own", "equal share", column) for column in found.columns]
         odd = [
-            exact(f"influence is not symmetric ({column})", min(found.rows["asymmetry"][column]))
+            beyond(f"influence is not symmetric ({column})", found.rows["asymmetry"][column], 0.0)
             for column in found.columns
         ]
         return [*told, *odd]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from learners.comparisons.paired import Difference
-from learners.reproduction.claims import Claim, above, best, exact
+from learners.reproduction.claims import Claim, above, best, beyond, exact, near
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed
 from learners.reproduction.tables import comma_separated, latex, markdown
@@ -52,6 +52,30 @@ def test_a_lead_is_over_the_best_of_the_others():
 def test_what_is_counted_has_no_spread():
     assert exact("", 0.5).verdict == "holds"
     assert exact("", 0.0).verdict == "does not hold"
+
+
+def test_a_level_is_passed_by_the_interval_not_by_the_worst_seed():
+    claim = beyond("", [100.0, 100.0, 80.0], 95.0)
+    assert claim.ours.mean == pytest.approx(-5 / 3)
+    assert claim.verdict == "cannot be told"
+    assert beyond("", [96.0, 97.0, 98.0], 90.0).verdict == "holds"
+    assert beyond("", [96.0], 90.0).verdict == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("figures", "room", "verdict"),
+    [
+        ([9.9, 10.0, 10.1], 1.0, "holds"),
+        ([7.9, 8.0, 8.1], -1.0, "does not hold"),
+        ([11.9, 12.0, 12.1], -1.0, "does not hold"),
+        ([9.0, 10.0, 11.0], 1.0, "cannot be told"),
+        ([10.0], 1.0, "cannot be told"),
+    ],
+)
+def test_near_is_an_interval_that_lies_within(figures, room, verdict):
+    claim = near("", figures, 10.0, within=1.0)
+    assert claim.ours.mean == pytest.approx(room)
+    assert claim.verdict == verdict
 
 
 def test_orders_that_do_not_exist_have_no_agreement():
