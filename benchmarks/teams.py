@@ -2,12 +2,14 @@
 
 Run from the repository's root::
 
-    python benchmarks/teams.py [targets] [peers] [--seconds 120] [--seeds 3] [--first 0]
+    python benchmarks/teams.py [targets] [peers] [ratios] [--seconds 120] [--seeds 3] [--first 0]
         [--only TEXT] [--gap 0.003]
 
 ``targets`` runs the families that must be proven, ``peers`` gives the smaller ones to HiGHS, CP-SAT
 and CBC on the full formulation (a quarter of an hour or more: they often need all their time), and
 prints how many times ours each took; a peer that has no proof at its limit took more than that.
+``ratios`` prints by what factor each of them is slower where it finishes, for 20, 25, … players:
+the least and the geometric mean over the seeds. Who leaves a graph open gets no larger ones.
 Graphs are random, normal(0.1, 1) with two decimals; planted ones have 2 more inside planted teams.
 Times are CPU-seconds of this process and its children on one core; compilation and imports are not
 counted. ``--seconds`` is CPU time for ours, whatever else runs on the machine, and wall time for
@@ -50,6 +52,14 @@ PEERS = ("highs", "cp-sat", "cbc")
 PEER_PLAYERS = 60
 """The full formulation of more players is not handed over: at 60, nobody came near."""
 
+RATIO_PLAYERS = (20, 25, 30, 35, 40)
+RATIO_DEMANDS = {
+    "at most 4": lambda n: SMALL,
+    "3 to 5 in n / 4 teams": lambda n: {"min_size": 3, "max_size": 5, "n_groups": n // 4},
+}
+REPEATS = 5
+"""Ours takes milliseconds there, so a mean of so many runs counts."""
+
 
 def graph(n, seed, planted=0):
     """Return a random graph; with `planted`, teams of that size are there to be found."""
@@ -83,10 +93,48 @@ def timed(matrix, seconds, solver, **demands):
     return spent, found.optimal, line
 
 
+def print_ratios(seconds, seeds, only):
+    """Print a line for each demand, number of players and peer."""
+    for name, demands_of in RATIO_DEMANDS.items():
+        left = [peer for peer in PEERS if only in name]
+        for n in RATIO_PLAYERS if left else ():
+            demands = demands_of(n)
+            matrices = [graph(n, seed) for seed in seeds]
+            runs = [[timed(m, seconds, OURS, **demands) for _ in range(REPEATS)] for m in matrices]
+            ours = [sum(run[0] for run in some) / REPEATS for some in runs]
+            assert all(run[1] for some in runs for run in some)
+            print(f"{name:22} n = {n}  {OURS:16}  {_listed(ours, '.3f')} s", flush=True)
+            for peer in list(left):
+                theirs = []
+                for matrix in matrices:
+                    run = timed(matrix, seconds, peer, formulation="full", **demands)
+                    theirs.append(run[0])
+                    if not run[1]:
+                        left.remove(peer)
+                        break
+                ratios = np.array(theirs) / ours[: len(theirs)]
+                finished = ratios if peer in left else ratios[:-1]
+                shown = f"{_listed(theirs, '.2f')} s{'' if peer in left else ' (open)'}"
+                if len(finished):
+                    mean = np.exp(np.log(finished).mean())
+                    shown += f"  least {finished.min():.0f} x, geometric mean {mean:.0f} x"
+                if peer not in left:
+                    shown += f"  open: > {ratios[-1]:.0f} x"
+                print(f"{name:22} n = {n}  {peer:16}  {shown}", flush=True)
+            if not left:
+                break
+
+
+def _listed(numbers, style):
+    return ", ".join(format(number, style) for number in numbers)
+
+
 def main():
     """Print a line for each graph and solver."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="targets, peers; both if none is named")
+    parser.add_argument(
+        "parts", nargs="*", help="targets, peers, ratios; the first two if none is named"
+    )
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -95,6 +143,10 @@ def main():
     asked = parser.parse_args()
     parts = asked.parts or ["targets", "peers"]
     solve(graph(24, 0), OURS, max_size=3)  # kernels are ready
+    if "ratios" in parts:
+        print_ratios(asked.seconds, range(asked.first, asked.first + asked.seeds), asked.only)
+    if "targets" not in parts and "peers" not in parts:
+        return
     for name, (n, demands) in TARGETS.items():
         if asked.only not in name:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from coalitions.game import IntVector
+from solvers.branch_and_price.listing import ListedPricer
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.pricing import Pricer, Prices
 
@@ -22,7 +23,7 @@ NOTHING = 1e-4
 
 def dive(
     master: Master,
-    pricer: Pricer,
+    pricer: Pricer | ListedPricer,
     relaxed: Relaxed,
     *,
     dear: float,

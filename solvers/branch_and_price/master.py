@@ -165,8 +165,13 @@ class Master:
 
     def pinned(self, basis: IntVector) -> IntVector:
         """Keep the inverse of a basis that several solutions will start from; return the basis."""
-        basis = self._completed(basis)
-        self._pinned = basis, self._inverse(basis), 0
+        try:
+            basis = self._completed(basis)
+            inverse = self._inverse(basis)
+        except np.linalg.LinAlgError:
+            basis = self.start()
+            inverse = self._inverse(basis)
+        self._pinned = basis, inverse, 0
         return basis
 
     def solve(
@@ -177,6 +182,15 @@ class Master:
         The basis may hold other columns, and may lack the rows that were added last. After `most`
         exchanges it is enough.
         """
+        try:
+            return self._solved(active, basis, dear, most)
+        except np.linalg.LinAlgError:
+            # Roundings led to columns that are no basis: from nothing, there is another way.
+            return self._solved(active, self.start(), dear, most)
+
+    def _solved(
+        self, active: BoolVector, basis: IntVector, dear: float, most: int | None
+    ) -> Relaxed:
         basis = self._completed(basis)
         if self._compiled and most is None:
             basis = self._repaired(active, basis, dear)

@@ -77,19 +77,12 @@ class Pricer:
         Which pairs are decided.
     triples
         Triples of nodes that may have prices [t, 3].
-    listed
-        All coalitions that meet the demands [c, n], if there is a list: then none is searched.
     """
 
-    def __init__(self, case: Case, triples: IntMatrix, listed: BoolMatrix | None = None) -> None:
+    def __init__(self, case: Case, triples: IntMatrix) -> None:
         problem, sizes = case.problem, case.problem.sizes
         n_groups, group = case.n_groups, case.group
         self.case = case
-        self._listed = None
-        if listed is not None:
-            self._listed = listed[case.allows(listed)]
-            held = (self._listed[:, triples].sum(axis=2) >= 2).astype(np.int64)
-            self._held, self._worth = held, problem.worth(self._listed, problem.units)
         self._first = np.unique(group, return_index=True)[1]
         by_group = np.zeros((n_groups, n_groups), np.int64)
         np.add.at(by_group, (group[:, None], group), problem.units)
@@ -137,8 +130,6 @@ class Pricer:
         np.subtract.at(base, case.group, prices.nodes)
         whole = ~self._split
         np.subtract.at(base, self._double[whole], prices.triples[whole])
-        if self._listed is not None:
-            return self._priced_listed(prices, order, keep)
         from solvers.branch_and_price._pricing import COMPLETE, DEPTH, FOUND, STATE, price
 
         used = self._split & (prices.triples > 0)
@@ -180,15 +171,3 @@ class Pricer:
         paid[self._first] += raised
         found = columns[: state[FOUND]][:, case.group]
         return Priced(Prices(paid, prices.count, prices.triples), found, bool(state[COMPLETE]))
-
-    def _priced_listed(self, prices: Prices, order: IntVector, keep: int) -> Priced:
-        """Look through the list."""
-        from solvers.branch_and_price.plain import price_listed
-
-        assert self._listed is not None
-        paid = self._listed @ prices.nodes + prices.count + self._held @ prices.triples
-        groups = self._listed[:, self._first]
-        raised, found = price_listed(groups, self._worth - paid, order, keep)
-        nodes = prices.nodes.copy()
-        nodes[self._first] += raised
-        return Priced(Prices(nodes, prices.count, prices.triples), self._listed[found], True)

@@ -100,11 +100,10 @@ class Problem:
         lost: int = sum(np.minimum(np.triu(self.weights), 0).sum(axis=1).tolist())
         return -lost
 
-    def worth(self, columns: BoolMatrix, weights: IntMatrix | None = None) -> IntVector:
-        """Return the values of coalitions, given as rows of members; by other weights, if given."""
+    def worth(self, columns: BoolMatrix) -> IntVector:
+        """Return the values of coalitions, given as rows of members."""
         members = columns.astype(np.int64)
-        weights = self.weights if weights is None else weights
-        worth: IntVector = np.einsum("ij,ij->i", members @ weights, members) // 2
+        worth: IntVector = np.einsum("ij,ij->i", members @ self.weights, members) // 2
         return worth
 
     def value(self, labels: IntVector) -> int:

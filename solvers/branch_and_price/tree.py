@@ -12,9 +12,9 @@ import numpy as np
 from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
+from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
-from solvers.branch_and_price.plain import all_coalitions
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Record
@@ -53,6 +53,9 @@ NEARBY_CASES = 100
 
 CANDIDATES, DOUBTFUL = 16, 0.1
 """So many pairs are tried before branching: those nearest to one half, by a margin at least."""
+
+CANDIDATES_LISTED = 2
+"""The same where nothing is compiled: a trial takes as long as the search of a case there."""
 
 TRIAL, TRIAL_COLUMNS = 20, 4.0
 """Exchanges in a trial, and columns, as a multiple of the nodes."""
@@ -210,7 +213,7 @@ class TreeSearch:
             self._entries[entry] = Prices(nodes, prices.count, prices.triples)
             return None
         prices = _padded(prices, len(master.triples))
-        pricer = Pricer(case, master.triples, self._listed)
+        pricer = self._pricer(case)
         inertia, root_steps = INERTIA, ROOT_STEPS
         rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
         active = case.allows(master.members)
@@ -244,9 +247,15 @@ class TreeSearch:
                 if not len(triples):
                     return Open(entry, case, total, relaxed)
                 master.add_triples(triples)
-                pricer = Pricer(case, master.triples, self._listed)
+                pricer = self._pricer(case)
                 prices = _padded(prices, len(master.triples))
             inertia = INERTIA if fresh else 0.0
+
+    def _pricer(self, case: Case) -> Pricer | ListedPricer:
+        """Return what finds the columns of a case."""
+        if self._listed is None:
+            return Pricer(case, self.master.triples)
+        return ListedPricer(case, self.master.triples, self._listed)
 
     def _new_triples(self, relaxed: Relaxed) -> IntMatrix:
         """Return triples that a solution breaks, if there is room for them."""
@@ -261,7 +270,7 @@ class TreeSearch:
         zeros = Prices(np.zeros(self.problem.n, np.int64), 0, np.zeros(0, np.int64))
         labels = dive(
             self.master,
-            Pricer(node.case, self.master.triples, self._listed),
+            self._pricer(node.case),
             node.relaxed,
             dear=self._dear,
             root_steps=ROOT_STEPS,
@@ -318,7 +327,8 @@ class TreeSearch:
         doubt = np.abs(together - 0.5)
         doubt[case.apart] = 2.0
         doubt[np.tril_indices(len(doubt))] = 3.0
-        nearest = np.argsort(doubt, axis=None, kind="stable")[:CANDIDATES]
+        candidates = CANDIDATES if self._listed is None else CANDIDATES_LISTED
+        nearest = np.argsort(doubt, axis=None, kind="stable")[:candidates]
         a, b = np.unravel_index(nearest, doubt.shape)
         open_ = doubt[a, b] < 0.5 - DOUBTFUL
         if open_.sum() < 2:

@@ -161,7 +161,9 @@ def trimmed(pairs: NodePairs, whole: Whole, n: int) -> Whole:
     np.add.at(gains, pairs.two, positive)
     least = -(np.minimum(gains[pairs.one], gains[pairs.two]) + 1)
     raised = np.where(pairs.forbidden, least, np.maximum(whole, least))
-    return raised if raised.dtype == np.int64 else _array(raised.tolist())
+    # Many forbidden pairs may weigh more in sum than what was there before.
+    safe = raised.dtype == np.int64 and float(np.abs(raised).sum(dtype=np.float64)) < SAFE
+    return raised if safe else _array(raised.tolist())
 
 
 def slack(pairs: NodePairs, whole: Whole, unit: Fraction) -> Fraction:

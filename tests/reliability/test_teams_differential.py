@@ -15,7 +15,7 @@ import pytest
 
 from coalitions import InfeasibleError
 from solvers import Solution, available, solve, solve_game, verify
-from solvers.branch_and_price import plain
+from solvers.branch_and_price import listing
 from tests.reliability.soak import named, parts, tally
 from tests.reliability.team_proofs import Question, question
 
@@ -44,7 +44,7 @@ def solved(asked: Question, method: str) -> Solution:
     if method == "subset-dp":
         return solve_game(asked.graph.game(), **demands)
     if method == SEARCHED:
-        with patch.object(plain, "MOST_COALITIONS", 0):
+        with patch.object(listing, "MOST_COALITIONS", 0):
             return solve(asked.graph, "branch-and-price", **demands)
     options = EXACT.get(method) or HEURISTICS.get(method) or {}
     return solve(asked.graph, method, **demands, **options)

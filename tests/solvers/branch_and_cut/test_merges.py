@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from solvers.branch_and_cut.merges import may_merge, merges, trimmed
 from solvers.branch_and_cut.problem import Problem
 from solvers.preparation.components import components
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
+
+
+@st.composite
+def small_weights(draw):
+    """Whole weights with many ties; often just the signs of cluster editing."""
+    n = draw(st.integers(3, 8))
+    values = draw(st.sampled_from([[-1, 1], [-1, 0, 1], [-3, -2, -1, 1, 2, 3], range(-9, 10)]))
+    n_pairs = n * (n - 1) // 2
+    pairs = draw(st.lists(st.sampled_from(values), min_size=n_pairs, max_size=n_pairs))
+    return symmetric(n, np.array(pairs)).astype(np.int64)
+
+
+@given(small_weights())
+def test_whatever_a_rule_puts_together_is_together_in_some_best_structure(weights):
+    best = best_value(weights.astype(float))
+    n = len(weights)
+    for i in range(n):
+        for j in range(i):
+            if may_merge(weights, i, j):
+                joined = components(n, np.array([i]), np.array([j]))
+                problem = Problem.undecided(weights).merged(joined)
+                assert problem.inside + best_value(problem.weights.astype(float)) == best, (i, j)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -84,3 +84,16 @@ def test_nearest_columns_hold_the_basis():
     assert near.sum() == 40
     assert near[relaxed.columns].all()
     assert master.nearest(active, relaxed.basis, DEAR, len(master)).all()
+
+
+def test_columns_that_are_no_basis_lead_to_the_same_end():
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.integers(-9, 10, (6, 6)), 1)
+    master = Master(Problem.of(upper + upper.T, Sizes(np.ones(6, np.int64), 1, 6, 1, 6)))
+    sets = np.array([[mask >> node & 1 for node in range(6)] for mask in range(1, 64)], bool)
+    master.add(sets)
+    active = np.ones(len(master), np.bool_)
+    right = master.solve(active, master.start(), 100.0)
+    twice = np.zeros(6, np.int64)
+    assert master.solve(active, twice, 100.0).value == pytest.approx(right.value)
+    assert master.pinned(twice).tolist() == master.start().tolist()

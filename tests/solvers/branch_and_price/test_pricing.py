@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.branch_and_price import pricing
-from solvers.branch_and_price.plain import all_coalitions
+from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.sizes import Sizes
@@ -80,8 +80,10 @@ def test_prices_pay_for_every_coalition_afterwards(seed, n, keep):
     known = {column.tobytes(): gain for column, gain in zip(columns, over, strict=True)}
     listed = all_coalitions(case.problem)
     assert listed is not None
-    for coalitions, root_steps in ((None, 10**9), (None, int(rng.integers(0, 40))), (listed, 1)):
-        priced = Pricer(case, triples, coalitions).price(
+    searched, looked_up = Pricer(case, triples), ListedPricer(case, triples, listed)
+    few_steps = int(rng.integers(0, 40))
+    for pricer, root_steps in ((searched, 10**9), (searched, few_steps), (looked_up, 1)):
+        priced = pricer.price(
             asked,
             keep=keep,
             root_steps=root_steps,
@@ -101,7 +103,7 @@ def test_a_list_that_would_be_long_is_not_made():
     listed = all_coalitions(Problem.of(weights, few))
     assert listed is not None
     assert len(listed) == 20 + 190 + 1140 + 4845
-    assert len(np.unique(listed, axis=0)) == len(listed)
+    assert len(np.unique(listed.masks)) == len(listed)
     assert all_coalitions(Problem.of(weights, Sizes(np.ones(20, np.int64), 1, 20, 1, 20))) is None
 
 

@@ -104,3 +104,15 @@ def test_hopeless_and_forbidden_pairs_get_the_least_weight_that_keeps_them_apart
     forbidden = NodePairs(one, two, pairs.weight, pairs.above, np.array([True, False, False]))
     assert trimmed(forbidden, whole, 3).tolist() == [-1, -1, 2]
     assert slack(pairs, trimmed(pairs, whole, 3), Fraction(1)) == 0
+
+
+def test_many_forbidden_pairs_have_room():
+    # 60 nodes that gain 2^55 each, and forbidden pairs between all of them: above int64 in sum.
+    n, gain = 60, 1 << 55
+    one, two = np.triu_indices(n, 1)
+    forbidden = (one % 2 == 1) | (two != one + 1)
+    weight = np.where(forbidden, 0.0, float(gain))
+    pairs = NodePairs(one, two, weight, np.zeros(len(one)), forbidden)
+    found = trimmed(pairs, weight.astype(np.int64), n)
+    assert found.dtype == object
+    assert sum(map(abs, found.tolist())) == 30 * gain + int(forbidden.sum()) * (gain + 1)
