@@ -122,7 +122,8 @@ def regression_weights(pool: Pool, seen: BoolVector) -> FloatVector:
 
 def with_ridge(gram: FloatMatrix) -> FloatMatrix:
     """Return a matrix of products with the smallest ridge."""
-    return gram + np.eye(len(gram)) * (RIDGE * np.trace(gram) / len(gram))
+    ridge: FloatMatrix = np.eye(len(gram)) * (RIDGE * np.trace(gram) / len(gram))
+    return gram + ridge
 
 
 def coefficients(gram: FloatMatrix, target: FloatVector) -> tuple[FloatVector, FloatVector]:

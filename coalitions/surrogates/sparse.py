@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from coalitions.game import BoolVector, FloatMatrix, FloatVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.surrogates.polynomial import (
     CLEAR,
     MOST_PRODUCTS,
@@ -27,6 +27,9 @@ HOPE = 0.1
 STEADY = 0.9
 """It goes on while two rounds leave no more than this of what was left before."""
 
+RARE = 1e-2
+"""Pairs whose weight is less than this part of the largest take no part in the search."""
+
 MOST_ROUNDS = 12
 """Most rounds of the search."""
 
@@ -36,8 +39,8 @@ NEW_TERMS = 100
 PAIRS_PER_TERM = 2
 """Pairs for each term, without which it proves nothing that all pairs fit."""
 
-PARENTS = 150
-"""Largest terms of three players whose unions may be terms of five."""
+LARGER = 5
+"""Terms of five players that each known one of three may add."""
 
 REFINEMENTS = 4
 """Corrections of the coefficients, which take the ridge back."""
@@ -50,16 +53,18 @@ def exact_polynomial(pool: Pool, first: Polynomial) -> Surrogate | None:
     """Return the polynomial that fits all pairs, up to rounding, with few terms; None if not found.
 
     Each round adds the terms that what is left over looks like, fits anew, and keeps those that
-    stand out. A polynomial with half as many terms as there are pairs fits them all by no accident,
-    so it would have said the same of a pair that was left out.
+    stand out. A polynomial with half as many terms as there are pairs fits them all by no accident:
+    it would have said the same of a pair that was left out. A search that does not end so is of no
+    use, since its terms were chosen by all pairs.
     """
     n, m = pool.n_players, len(pool.odd)
     scale, terms = float(np.abs(pool.odd).max()), first.terms
     count = min(NEW_TERMS, m // 8)
-    if n < 5 or n**3 * m > MOST_PRODUCTS:
+    if n < 5 or n**3 * m > MOST_PRODUCTS or count < LARGER:
         return None
     weights = regression_weights(pool, np.ones(m, np.bool_))
     uniform = _uniform(pool)
+    some = uniform > RARE * uniform.max()
     residual = pool.odd - first.fitted
     left = [_deviation(weights, pool.odd)]
     design = signs_of_terms(pool, terms)
@@ -72,7 +77,7 @@ def exact_polynomial(pool: Pool, first: Polynomial) -> Surrogate | None:
         full = len(terms) + count > m / PAIRS_PER_TERM
         if left[-1] > HOPE * left[0] or slow or full:
             return None
-        new = _likely(pool, terms, uniform * residual, count)
+        new = _likely(pool.signs[some], terms, (uniform * residual)[some], count)
         added = signs_of_terms(pool, new)
         terms = np.concatenate([terms, new])
         design = np.concatenate([design, added], axis=1)
@@ -101,15 +106,13 @@ def _uniform(pool: Pool) -> FloatVector:
     return weights
 
 
-def _likely(pool: Pool, terms: Terms, target: FloatVector, count: int) -> Terms:
-    """Return new terms of three players, and of five, whose products with the target are largest.
+def _likely(signs: FloatMatrix, terms: Terms, target: FloatVector, count: int) -> Terms:
+    """Return the new terms of three and of five players whose products with the target are largest.
 
-    Those of five are unions of two terms of three: where five players meet in a tree, so do three
-    of them.
+    Terms of five are known ones of three with two players more: where five meet in a tree, three
+    of them do as well.
     """
-    n = pool.n_players
-    some = np.abs(target) > 1e-6 * np.abs(target).max()
-    signs, target = pool.signs[some], target[some]
+    n = signs.shape[1]
     products = np.zeros((n, n, n))
     for i in range(n - 2):
         others = signs[:, i + 1 :]
@@ -118,32 +121,30 @@ def _likely(pool: Pool, terms: Terms, target: FloatVector, count: int) -> Terms:
     known = np.sort(terms[degree == 3][:, :3], axis=1)
     products[tuple(known.T)] = 0.0
     size = np.abs(products).ravel()
-    best = np.argpartition(size, -count)[-count:]
-    three = np.full((len(best), terms.shape[1]), n, np.int64)
-    three[:, :3] = np.array(np.unravel_index(best, products.shape)).T
-    if terms.shape[1] < 5:
-        return three
-    five = _unions(known[:PARENTS], np.sort(terms[degree == 5][:, :5], axis=1), n)
-    design = np.ones((len(signs), len(five)))
-    for place in range(5):
-        design *= signs[:, five[:, place]]
-    both = np.concatenate([three, np.pad(five, ((0, 0), (0, terms.shape[1] - 5)), constant_values=n)])
-    size = np.concatenate([size[best], np.abs(target @ design)])
-    chosen: Terms = both[np.argsort(-size, kind="stable")[:count]]
-    return chosen
+    found: dict[tuple[int, ...], float] = {
+        (int(place) // n**2, int(place) // n % n, int(place) % n): float(size[place])
+        for place in _largest(size, count)
+    }
+    old = {tuple(term) for term in np.sort(terms[degree == 5][:, :5], axis=1).tolist()}
+    for three in known if terms.shape[1] >= 5 else []:
+        size = np.abs(np.triu((signs.T * (target * signs[:, three].prod(axis=1))) @ signs, 1))
+        size[three] = size[:, three] = 0.0
+        for place in _largest(size.ravel(), LARGER):
+            five = tuple(sorted((*three.tolist(), *divmod(int(place), n))))
+            if five not in old:
+                found[five] = float(size.flat[place])
+    chosen = sorted(found, key=lambda term: -found[term])[:count]
+    likely: Terms = np.full((len(chosen), terms.shape[1]), n, np.int64)
+    for row, term in zip(likely, chosen, strict=True):
+        row[: len(term)] = term
+    return likely
 
 
-def _unions(three: Terms, known: Terms, n: int) -> Terms:
-    """Return the unions of five players of two terms that share one, without known ones."""
-    inside = np.zeros((len(three), n + 1), np.int64)
-    inside[np.arange(len(three))[:, None], three] = 1
-    first, second = np.nonzero(np.triu(inside @ inside.T == 1))
-    union = np.nonzero(inside[first] | inside[second])[1].reshape(-1, 5)
-    union = np.unique(union, axis=0)
-    have = {tuple(term) for term in known.tolist()}
-    new = [tuple(term) not in have for term in union.tolist()]
-    found: Terms = union[np.array(new, np.bool_)]
-    return found
+def _largest(sizes: FloatVector, count: int) -> IntVector:
+    """Return the places of the largest sizes, as far as they are above 0."""
+    places = np.argpartition(sizes, -count)[-count:]
+    above: IntVector = places[sizes[places] > 0.0]
+    return above
 
 
 def _settled(
@@ -169,9 +170,7 @@ def _settled(
     needed = weights * np.einsum("ij,ij->j", white, white)
     if np.abs(pool.odd - fitted).max() > ROUNDING * scale or needed[1:].max() > 1 - 1e-6:
         return None
-    return Surrogate(
-        values_of_terms(terms, beta, pool.n_players), fitted, fitted, guarded=True
-    )
+    return Surrogate(values_of_terms(terms, beta, pool.n_players), fitted, fitted, guarded=True)
 
 
 def _clear(

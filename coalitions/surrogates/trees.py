@@ -34,7 +34,8 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     in and l others are out is a game of its own, with the Shapley value
     :math:`\frac{(k-1)!\,l!}{(k+l)!}` for each of the k and :math:`-\frac{k!\,(l-1)!}{(k+l)!}` for
     each of the l; the trees' values are sums of these. The polynomials are fitted anew, with
-    the terms of the same trees: they are exact if the game has no more terms than these.
+    the terms of the same trees: they are exact if the game has no more terms than these. Where a
+    search for further terms comes to a polynomial that fits all pairs, nothing else is returned.
     """
     if len(pool.odd) < LEAST_PAIRS:
         return ()
@@ -50,7 +51,11 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
         features, leaves = grown_trees(rows[both], values[both])
         if not count:
             return features, leaves, []
-        return features, leaves, polynomial_fits(pool, largest_terms(features, leaves, n, count), seen)
+        return (
+            features,
+            leaves,
+            polynomial_fits(pool, largest_terms(features, leaves, n, count), seen),
+        )
 
     features, leaves, smooth = fit(pool.folds < FOLDS)
     exact = exact_polynomial(pool, smooth[1]) if smooth else None
@@ -59,8 +64,8 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     held_out = np.empty((1 + len(smooth), len(inside)))
     for fold in range(FOLDS):
         here = pool.folds == fold
-        *grown, parts = fit(~here)
-        held_out[0, here] = parts_of_trees(*grown, inside[here])[1]
+        asked, answers, parts = fit(~here)
+        held_out[0, here] = parts_of_trees(asked, answers, inside[here])[1]
         for guess, part in zip(held_out[1:], parts, strict=True):
             guess[here] = part.fitted[here]
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
