@@ -24,13 +24,13 @@ from coalitions.surrogates.surrogate import Surrogate
 HOPE = 0.1
 """The search begins if a first polynomial leaves no more than this of the game's deviation."""
 
-STEADY = 0.9
+STEADY = 0.8
 """It goes on while two rounds leave no more than this of what was left before."""
 
 RARE = 1e-2
 """Pairs whose weight is less than this part of the largest take no part in the search."""
 
-MOST_ROUNDS = 12
+MOST_ROUNDS = 10
 """Most rounds of the search."""
 
 NEW_TERMS = 100

@@ -279,7 +279,7 @@ def test_errors_of_an_additive_game_fall_with_the_budget():
     plain = FunctionGame(lambda rows: rows @ np.arange(30.0), 30)
     few, many = (shapley(plain, budget=budget) for budget in (100, 500))
     np.testing.assert_allclose(few.values, np.arange(30.0), atol=1e-6)
-    assert 0 < many.stderr.max() < few.stderr.max() / 5 < 0.2
+    assert 0 < many.stderr.max() < few.stderr.max() / 2 < 0.4
 
 
 def nonsense(pool):
@@ -291,7 +291,7 @@ def nonsense(pool):
 
 def test_a_wrong_surrogate_costs_evaluations_and_not_correctness():
     """Its error falls with the budget, and so does that of a portfolio with it in first place."""
-    game = UnanimityGame.random(12, 40, seed=8, max_size=4)
+    game = UnanimityGame.random(12, 40, seed=8, max_size=8)
     asked, truth = FunctionGame(game, 12), game.shapley_values()
 
     def error(surrogates, budget):
