@@ -107,18 +107,31 @@ class Pool:
         off = np.abs(self._off_sizes(self.odd - straight))
         return bool(off.max() <= ROUNDING * np.abs(self.odd).max())
 
-    def unheard(self, residual: FloatVector) -> float:
-        """Return what the square of a pair that is no longer simple may be; 0 if there was one.
+    @cached_property
+    def unheard(self) -> float:
+        """What the square of a pair that is no longer simple may be; 0 if there was such a pair.
 
-        Where all are alike, a pair may go the other way; in an additive game, or if a model tells
-        all pairs of sizes that are not complete, it may be as far off as pairs of one size are from
-        each other.
+        Where all are alike, a pair may go the other way; in an additive game it may be as far off
+        as pairs of one size are from each other.
         """
         if self.alike:
             return float(2 * np.abs(self.odd[1:]).max()) ** 2
+        return self._apart if self.additive else 0.0
+
+    def untold(self, residual: FloatVector) -> float:
+        """Return the same for a model that tells all pairs of a game that is not so simple.
+
+        Only pairs of sizes that are not complete count. Some of them were needed to fit the model,
+        so they prove less than those of an additive game, which single players tell alone.
+        """
         counted = np.abs(residual)[self.missing[self.sizes] > 0.0]
         told = bool((counted <= TOLD * np.abs(self.odd).max()).all())
-        return float((self._off_sizes(self.odd)[1:] ** 2).mean()) if told or self.additive else 0.0
+        return self._apart if told and not (self.alike or self.additive) else 0.0
+
+    @property
+    def _apart(self) -> float:
+        """How far pairs of one size are from each other: the mean square."""
+        return float((self._off_sizes(self.odd)[1:] ** 2).mean())
 
     def _off_sizes(self, odd: FloatVector) -> FloatVector:
         """Return the values of the smaller coalitions, less the mean of their size."""
