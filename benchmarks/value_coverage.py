@@ -120,16 +120,24 @@ GAMES: dict[str, Callable[[], Played]] = {
     "airport 25": lambda: closed(AirportGame(np.random.default_rng(108).random(25))),
     "bankruptcy 25": lambda: bankruptcy(25, 0.5, 101),
     "bankruptcy 36": lambda: bankruptcy(36, 0.5, 102),
+    "bankruptcy 40": lambda: bankruptcy(40, 0.5, 114),
     "bankruptcy 22, scarce": lambda: bankruptcy(22, 0.4, 103),
     "bankruptcy 28, nearly half": lambda: bankruptcy(28, 0.48, 104),
     "coverage 20": lambda: coverage(20, 60, 106),
     "cut 24": lambda: cut(24, 105),
+    "cut 35": lambda: cut(35, 115),
     "explained variance 13": lambda: explained(13, 113),
+    "gloves 11": lambda: gloves(11),
     "gloves 14": lambda: gloves(14),
+    "gloves 17": lambda: gloves(17),
     "noise 13": lambda: noise(13, 112),
     "square root 14": lambda: root(14, 110),
     "unanimity 24": lambda: closed(UnanimityGame.random(24, 40, seed=109, max_size=4)),
+    "unanimity 36": lambda: closed(UnanimityGame.random(36, 30, seed=116, max_size=5)),
     "voting 25": lambda: closed(VotingGame(np.random.default_rng(107).integers(1, 21, 25), 130)),
+    "voting 40, two thirds": lambda: closed(
+        VotingGame(np.random.default_rng(117).integers(1, 21, 40), 280)
+    ),
 }
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.game import BoolVector, FloatVector, IntVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.surrogates.pool import Pool
 
 PAIRS_PER_TERM = 5.0
@@ -28,8 +28,9 @@ Terms = NDArray[np.int64]
 
 
 class Polynomial(NamedTuple):
-    """A polynomial at all pairs of a pool [m], and its Shapley values [n]."""
+    """Some terms, the polynomial at all pairs of a pool [m], and its Shapley values [n]."""
 
+    terms: Terms
     fitted: FloatVector
     values: FloatVector
 
@@ -82,33 +83,60 @@ def polynomial_fits(pool: Pool, terms: Terms, seen: BoolVector) -> list[Polynomi
     the Shapley value is. :math:`\phi_i = 2 \sum_{T \ni i} \beta_T / |T|`. A term stands out by
     `CLEAR` standard errors; where a game has few terms, the others are noise in all values.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
-    n, s = pool.n_players, pool.sizes
-    signs = np.concatenate([pool.signs, np.ones((len(s), 1))], axis=1)
-    design = np.ones((len(s), len(terms)))
-    for place in range(terms.shape[1]):
-        design *= signs[:, terms[:, place]]
-    halves = np.where(2 * s == n, 0.5, 1.0)
-    weights = halves / np.maximum(1, s * (n - s)) / pool.taken[s] * seen
-    weights[0] = 10 * weights.sum()  # (N, ∅) has no error: the values' sum
+    n = pool.n_players
+    design, weights = signs_of_terms(pool, terms), regression_weights(pool, seen)
     scaled = design.T * weights
-    gram = scaled @ design
-    gram.flat[:: len(gram) + 1] += RIDGE * np.trace(gram) / len(gram)
+    gram = with_ridge(scaled @ design)
     target = scaled @ pool.odd
-    degree = (terms < n).sum(axis=1)
 
     def fit(some: IntVector) -> tuple[FloatVector, FloatVector, Polynomial]:
         """Return coefficients, their variances if pairs had a variance of 1, and the polynomial."""
-        factor = cho_factor(gram[np.ix_(some, some)], overwrite_a=True)
-        beta = cho_solve(factor, target[some])
-        values = np.zeros(n + 1)
-        np.add.at(values, terms[some], (2 * beta / degree[some])[:, None])
-        variances = cho_solve(factor, np.eye(len(some)), overwrite_b=True).diagonal()
-        return beta, variances, Polynomial(design[:, some] @ beta, values[:n])
+        beta, variances = coefficients(gram[np.ix_(some, some)], target[some])
+        values = values_of_terms(terms[some], beta, n)
+        return beta, variances, Polynomial(terms[some], design[:, some] @ beta, values)
 
     beta, variances, whole = fit(np.arange(len(terms)))
     squares = float(weights[1:] @ (pool.odd - whole.fitted)[1:] ** 2)
     noise = squares / max(1, int(seen.sum()) - 1 - len(terms))
     clear = beta**2 > CLEAR**2 * noise * variances
-    return [whole, fit(np.flatnonzero(clear | (degree == 1)))[2]]
+    return [whole, fit(np.flatnonzero(clear | (terms[:, 1] == n)))[2]]
+
+
+def signs_of_terms(pool: Pool, terms: Terms) -> FloatMatrix:
+    """Return the products of the signs of each term's players at all pairs [m, k]."""
+    signs = np.concatenate([pool.signs, np.ones((len(pool.odd), 1))], axis=1)
+    design = np.ones((len(pool.odd), len(terms)))
+    for place in range(terms.shape[1]):
+        design *= signs[:, terms[:, place]]
+    return design
+
+
+def regression_weights(pool: Pool, seen: BoolVector) -> FloatVector:
+    """Return the weights of pairs in the regression whose solution the Shapley value is."""
+    n, s = pool.n_players, pool.sizes
+    halves = np.where(2 * s == n, 0.5, 1.0)
+    weights: FloatVector = halves / np.maximum(1, s * (n - s)) / pool.taken[s] * seen
+    weights[0] = 10 * weights.sum()  # (N, ∅) has no error: the values' sum
+    return weights
+
+
+def with_ridge(gram: FloatMatrix) -> FloatMatrix:
+    """Return a matrix of products with the smallest ridge."""
+    ridge: FloatMatrix = np.eye(len(gram)) * (RIDGE * np.trace(gram) / len(gram))
+    return gram + ridge
+
+
+def coefficients(gram: FloatMatrix, target: FloatVector) -> tuple[FloatVector, FloatVector]:
+    """Return the solution, and the variances of its entries if pairs had a variance of 1."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    factor = cho_factor(gram)
+    beta: FloatVector = cho_solve(factor, target)
+    return beta, cho_solve(factor, np.eye(len(gram)), overwrite_b=True).diagonal()
+
+
+def values_of_terms(terms: Terms, beta: FloatVector, n: int) -> FloatVector:
+    """Return the Shapley values of a polynomial: the players of a term share it."""
+    values = np.zeros(n + 1)
+    np.add.at(values, terms, (2 * beta / (terms < n).sum(axis=1))[:, None])
+    return values[:n]

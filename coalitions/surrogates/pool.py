@@ -16,6 +16,10 @@ FOLDS = 4
 ROUNDING = 1e-12
 """Values count as the same up to this, relative to the largest."""
 
+TOLD = 1e-5
+"""A model tells a pair if it is off by no more than this, relative to the largest value. Held-out
+residuals of smooth games are some 1e-4 and more; what is less is the jitter of an exact fit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -112,7 +116,22 @@ class Pool:
         """
         if self.alike:
             return float(2 * np.abs(self.odd[1:]).max()) ** 2
-        return float((self._off_sizes(self.odd)[1:] ** 2).mean()) if self.additive else 0.0
+        return self._apart if self.additive else 0.0
+
+    def untold(self, residual: FloatVector) -> float:
+        """Return the same for a model that tells all pairs of a game that is not so simple.
+
+        Only pairs of sizes that are not complete count. Some of them were needed to fit the model,
+        so they prove less than those of an additive game, which single players tell alone.
+        """
+        counted = np.abs(residual)[self.missing[self.sizes] > 0.0]
+        told = bool((counted <= TOLD * np.abs(self.odd).max()).all())
+        return self._apart if told and not (self.alike or self.additive) else 0.0
+
+    @property
+    def _apart(self) -> float:
+        """How far pairs of one size are from each other: the mean square."""
+        return float((self._off_sizes(self.odd)[1:] ** 2).mean())
 
     def _off_sizes(self, odd: FloatVector) -> FloatVector:
         """Return the values of the smaller coalitions, less the mean of their size."""

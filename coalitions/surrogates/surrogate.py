@@ -133,7 +133,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
     player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
     were never evaluated. The sum over the players is none of the guess: efficiency settles it.
-    Where all pairs are those of an additive game, that nothing is left over proves little.
+    Where a simple game tells all pairs, that nothing is left over proves little.
     """
     n = pool.n_players
     total, variance = np.zeros(n), np.zeros(n)
@@ -146,7 +146,8 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     partly = pool.missing > 0
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
     # Laplace's rule of succession: the next pair may be the first that is not so simple.
-    usual = max(usual, pool.unheard / (len(pool.odd) + 1))
+    least = pool.untold(residual) / (len(pool.odd) + 1)
+    usual = max(usual, least, pool.unheard / (len(pool.odd) + 1))
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue
@@ -156,7 +157,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
         here = pool.sizes == s
         signs, rest, square = pool.signs[here], centred[here], residual[here] ** 2
         m = len(rest)
-        spread = (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS)
+        spread = max(least, (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS))
         if 2 * s == n:
             guess = (signs * rest[:, None]).mean(axis=0)
             noise = np.full(n, spread / m)
@@ -167,7 +168,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
             both = count.min(axis=0) > 0
             guess = np.where(both, part / np.maximum(1, count).prod(axis=0) * m, 0.0)
             power = np.array([square @ (1 - inside), square @ inside])
-            each = (power + PRIOR_PAIRS * spread) / (count + PRIOR_PAIRS)
+            each = np.maximum(least, (power + PRIOR_PAIRS * spread) / (count + PRIOR_PAIRS))
             noise = (each / np.maximum(1, count)).sum(axis=0)
         total += pool.missing[s] * guess
         variance += pool.missing[s] * noise

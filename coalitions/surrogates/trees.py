@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.game import FloatMatrix
-from coalitions.surrogates.polynomial import largest_terms, n_terms, polynomial_fits
+from coalitions.game import BoolVector, FloatMatrix
+from coalitions.surrogates.polynomial import Polynomial, largest_terms, n_terms, polynomial_fits
 from coalitions.surrogates.pool import FOLDS, Pool
+from coalitions.surrogates.sparse import exact_polynomial
 from coalitions.surrogates.surrogate import Surrogate
 
 N_TREES = 200
@@ -33,36 +34,45 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
     in and l others are out is a game of its own, with the Shapley value
     :math:`\frac{(k-1)!\,l!}{(k+l)!}` for each of the k and :math:`-\frac{k!\,(l-1)!}{(k+l)!}` for
     each of the l; the trees' values are sums of these. The polynomials are fitted anew, with
-    the terms of the same trees: they are exact if the game has no more terms than these.
+    the terms of the same trees: they are exact if the game has no more terms than these. Where a
+    search for further terms comes to a polynomial that fits all pairs, nothing else is returned.
     """
     if len(pool.odd) < LEAST_PAIRS:
         return ()
     from coalitions.surrogates._kernels import tree_values
 
-    inside = (pool.signs > 0).astype(np.uint8)
-    n = pool.n_players
-    smoothed, count = n_terms(pool) > n, n_terms(pool, PAIRS_PER_TERM)
+    n, inside = pool.n_players, (pool.signs > 0).astype(np.uint8)
     rows = np.concatenate([inside, 1 - inside])
     values = np.concatenate([pool.inside, pool.outside]) - pool.outside[0]
-    held_out = np.empty((3, len(inside)))
-    # With no fold left out, all pairs are seen; that fit comes last.
-    for fold in [*range(FOLDS), FOLDS]:
-        seen, here = pool.folds != fold, pool.folds == fold
+    count = n_terms(pool, PAIRS_PER_TERM) if n_terms(pool) > n else 0
+
+    def fit(seen: BoolVector) -> tuple[Any, Any, list[Polynomial]]:
         both = np.concatenate([seen, seen])
         features, leaves = grown_trees(rows[both], values[both])
-        held_out[0, here] = parts_of_trees(features, leaves, inside[here])[1]
-        if smoothed:
-            terms = largest_terms(features, leaves, n, count)
-            smooth = polynomial_fits(pool, terms, seen)
-            held_out[1:, here] = [one.fitted[here] for one in smooth]
-    fitted = parts_of_trees(features, leaves, inside)[1]
+        if not count:
+            return features, leaves, []
+        return (
+            features,
+            leaves,
+            polynomial_fits(pool, largest_terms(features, leaves, n, count), seen),
+        )
+
+    features, leaves, smooth = fit(pool.folds < FOLDS)
+    exact = exact_polynomial(pool, smooth[1]) if smooth else None
+    if exact is not None:
+        return (exact,)
+    held_out = np.empty((1 + len(smooth), len(inside)))
+    for fold in range(FOLDS):
+        here = pool.folds == fold
+        asked, answers, parts = fit(~here)
+        held_out[0, here] = parts_of_trees(asked, answers, inside[here])[1]
+        for guess, part in zip(held_out[1:], parts, strict=True):
+            guess[here] = part.fitted[here]
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
-    grown = Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0])
-    if not smoothed:
-        return (grown,)
-    return grown, *(
-        Surrogate(one.values, one.fitted, left_out)
-        for one, left_out in zip(smooth, held_out[1:], strict=True)
+    fitted = parts_of_trees(features, leaves, inside)[1]
+    return Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0]), *(
+        Surrogate(one.values, one.fitted, guess)
+        for one, guess in zip(smooth, held_out[1:], strict=True)
     )
 
 
