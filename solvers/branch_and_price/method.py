@@ -118,7 +118,6 @@ def _searched(
 ) -> tuple[Answer, bool]:
     """Return the answer, and whether its bound is proven by prices alone."""
     from solvers.branch_and_price.incumbent import Incumbent
-    from solvers.branch_and_price.proof import certificate_of
     from solvers.branch_and_price.tree import TreeSearch
 
     last_report = started = clock()
@@ -167,7 +166,7 @@ def _searched(
         labels=incumbent.labels,
         bound=min(general, bound),
         stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
-        prove=lambda: certificate_of(tree.record(), problem.n, scaled.unit),
+        prove=lambda: tree.record().certificate(problem.n, scaled.unit),
     )
     return answer, bound <= general
 

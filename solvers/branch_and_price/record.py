@@ -26,8 +26,10 @@ If no structure meets the demands, the bound is below minus the sum of all losse
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from solvers.proofs.teams import Fork, Leaf
+from solvers.proofs.certificate import Certificate
+from solvers.proofs.teams import Fork, Leaf, TeamsProof
 
 
 @dataclass(frozen=True)
@@ -47,3 +49,9 @@ class Record:
     bits: int
     bound: int
     tree: tuple[Leaf | Fork, ...]
+
+    def certificate(self, n_nodes: int, unit: Fraction) -> Certificate:
+        """Return a certificate for nodes, each a player, whose integer weights count in `unit`."""
+        nodes = tuple((node,) for node in range(n_nodes))
+        proof = TeamsProof(nodes, unit, self.bits, self.bound, self.tree)
+        return Certificate(n_nodes, (), teams=proof)
