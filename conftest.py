@@ -1,10 +1,17 @@
-"""For all tests: what an example registers is gone after it."""
+"""For all tests: what an example registers is gone after it, and Ctrl-C is heard."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C: a shell that starts tests in the background has it ignored, in children too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
