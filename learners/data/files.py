@@ -15,6 +15,12 @@ from coalitions.files.arrays import ArrayArchive
 from coalitions.files.opening import opened
 from learners.data.dataset import Images, ImageSet
 
+ROOM = 2**28
+"""Bytes of pictures that are kept for the next runs of a process: the runs of a table or a search
+have the same files, and unpacking these takes seconds."""
+
+_KEPT: dict[tuple[Path, int, int, int], ImageSet] = {}
+
 
 def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the folder with data files: as given, else ``$COALITIONS_DATA``, else None."""
@@ -29,11 +35,34 @@ def data_folder(data_dir: Path | None, environment: Mapping[str, str] = os.envir
 def read_npz(path: Path, n_classes: int) -> ImageSet:
     """Return the image set in an archive with uint8 arrays ``x_train y_train x_test y_test``.
 
-    Images are [N, H, W] (grey) or [N, H, W, 3]. Nothing in the file is executed (no pickle).
+    Images are [N, H, W] (grey) or [N, H, W, 3]. Nothing in the file is executed (no pickle). A
+    file that has not changed is not read again; see `ROOM`.
     """
-    names = ("x_train", "y_train", "x_test", "y_test")
     if not path.exists():
         raise InvalidInputError(f"there is no file {path}")
+    state = path.stat()
+    key = (path.resolve(), state.st_mtime_ns, state.st_size, n_classes)
+    images = _KEPT.pop(key) if key in _KEPT else unchanging(_image_set(path, n_classes))
+    _KEPT[key] = images  # as the last one: the first is the first to go
+    while sum(map(_n_bytes, _KEPT.values())) > ROOM:
+        del _KEPT[next(iter(_KEPT))]
+    return images
+
+
+def unchanging(images: ImageSet) -> ImageSet:
+    """Return an image set whose arrays nobody can write to: several runs have it."""
+    for each in (images.train, images.test):
+        each.pixels.setflags(write=False)
+        each.labels.setflags(write=False)
+    return images
+
+
+def _n_bytes(images: ImageSet) -> int:
+    return sum(each.pixels.nbytes + each.labels.nbytes for each in (images.train, images.test))
+
+
+def _image_set(path: Path, n_classes: int) -> ImageSet:
+    names = ("x_train", "y_train", "x_test", "y_test")
     try:
         with opened(path) as (where, stream):
             archive = ArrayArchive(stream, where)

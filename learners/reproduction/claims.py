@@ -115,6 +115,6 @@ def best(
     whom = "all others" if among is None else ", ".join(each for each in among if each != row)
     return Claim(
         f"{row} is above {whom} ({column})" + (f"; best of them here: {rival}" if rival else ""),
-        None if printed is None else printed.lead(row, column),
+        None if printed is None else printed.lead(row, column, among),
         None if rival is None else found.gap(row, rival, column),
     )

@@ -55,9 +55,10 @@ class PaperTable:
         one, two = self.get(row, column), self.get(other, column)
         return None if one is None or two is None else one.mean - two.mean
 
-    def lead(self, row: str, column: str) -> float | None:
-        """Return by how much a row is above the best of all others in a column."""
-        others = [self.gap(row, other, column) for other in self.rows if other != row]
+    def lead(self, row: str, column: str, among: tuple[str, ...] | None = None) -> float | None:
+        """Return by how much a row is above the best other in a column, of all or of some."""
+        rivals = self.rows if among is None else among
+        others = [self.gap(row, other, column) for other in rivals if other != row]
         return min((gap for gap in others if gap is not None), default=None)
 
 

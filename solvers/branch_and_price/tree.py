@@ -14,7 +14,7 @@ from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.master import Master, Relaxed
-from solvers.branch_and_price.neighbourhood import neighbourhood, restricted
+from solvers.branch_and_price.neighbourhood import Nearby
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Record
@@ -42,11 +42,8 @@ MOST_TRIPLES = 1.5
 LARGE = 80
 """From so many nodes on it pays to look for structures on the way, and to solve parts of them."""
 
-FIRST_NEARBY, NEARBY = 300, 1.0
+FIRST_NEARBY, NEARBY = 300, 2.0
 """Rounds for such parts at first, and then for each round of the whole; they take far less time."""
-
-NEAR, FARTHER, FARTHEST = 44, 2, 72
-"""Nodes of the first part, how many more if nothing better was found there, and nodes at most."""
 
 NEARBY_CASES = 100
 """Cases in the search of a part."""
@@ -124,8 +121,9 @@ class TreeSearch:
         # After a dive: a descent, but nothing in a part. More local search takes more time than it
         # is worth: parts that are solved anew find more in it.
         self._local_rounds = None if most_cases is not None else 0
-        self._reach, self._rounds_nearby = NEAR, 0
-        self._rng = np.random.default_rng((seed, 5))
+        self._nearby = Nearby(
+            problem, incumbent, self._solved_part, np.random.default_rng((seed, 5))
+        )
         self._listed = all_coalitions(problem)
         self.master = Master(problem, compiled=self._listed is None)
         self.rounds = 0
@@ -264,7 +262,7 @@ class TreeSearch:
             return self.master.triples[:0]
         return violated(self.master.members[relaxed.columns], relaxed.levels)[:room]
 
-    def _dive(self, node: Open) -> None:
+    def _dive(self, node: Open) -> IntVector | None:
         """Look for a structure of a case."""
         highest = self.problem.highest_price
         zeros = Prices(np.zeros(self.problem.n, np.int64), 0, np.zeros(0, np.int64))
@@ -281,34 +279,26 @@ class TreeSearch:
         )
         if labels is not None:
             self.incumbent.improve(labels, self._local_rounds)
+        return labels
 
     def _search_nearby(self, node: Open) -> None:
-        """Solve some teams of the best structure anew, while there is time for it."""
+        """Solve some teams of good structures anew, while there is time for it."""
         small = self.problem.n < LARGE or self._most_cases is not None
-        while not small and self._rounds_nearby < FIRST_NEARBY + NEARBY * self.rounds:
-            labels = self.incumbent.labels
-            if labels is None or self._closes(node.total):
+        while not small and self._nearby.rounds < FIRST_NEARBY + NEARBY * self.rounds:
+            if self.incumbent.labels is None or self._closes(node.total):
                 return
-            # From 0 on, so that there are numbers for the new teams that no other has.
-            labels = np.unique(labels, return_inverse=True)[1]
             members = self.master.members[node.relaxed.columns]
-            nodes = neighbourhood(labels, members, node.relaxed.levels, self._reach, self._rng)
-            n_others = len(np.unique(np.delete(labels, nodes)))
-            part = restricted(self.problem, nodes, n_others)
-            best = Incumbent(part, seed=0, expired=lambda: False)
-            best.offer(labels[nodes])
-            search = TreeSearch(
-                part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
-            )
-            search.run()
-            self._rounds_nearby += search.rounds
-            if best.labels is not None:
-                found = labels.copy()
-                found[nodes] = self.problem.n + best.labels
-                if self.incumbent.offer(found):
-                    self.add_structure(found)
-                    continue
-            self._reach = min(self._reach + FARTHER, FARTHEST)
+            found = self._nearby.improve(members, node.relaxed.levels, lambda: self._dive(node))
+            if found is not None:
+                self.add_structure(found)
+
+    def _solved_part(self, part: Problem, best: Incumbent) -> int:
+        """Improve a structure of a part; return how many rounds that took."""
+        search = TreeSearch(
+            part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
+        )
+        search.run()
+        return search.rounds
 
     def _try(self, relaxed: Relaxed) -> None:
         """Offer the structure of a solution in whole numbers."""

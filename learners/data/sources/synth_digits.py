@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
-from learners.data.files import bundled, read_npz
+from learners.data.files import bundled, read_npz, unchanging
 from learners.settings.seeding import generator
 
 SIDE = 32
@@ -38,20 +39,26 @@ class SynthDigits(DataSet):
         """Read the archive if it is there, else render; the pictures are always the same ones."""
         if folder is not None and (folder / "synth-digits.npz").exists():
             return {"": read_npz(folder / "synth-digits.npz", 10)}
-        atlas = glyphs()
-        return {
-            "": ImageSet(
-                train=rendered(N_TRAIN, atlas, generator(0, "synth-digits: train")),
-                test=rendered(N_TEST, atlas, generator(0, "synth-digits: test")),
-                n_classes=10,
-            )
-        }
+        return {"": all_rendered()}
 
     def origin(self, folder: Path | None) -> tuple[bool, str]:
         """Look for the archive."""
         if folder is not None and (folder / "synth-digits.npz").exists():
             return True, str(folder / "synth-digits.npz")
         return True, "rendered from matplotlib's fonts"
+
+
+@functools.cache
+def all_rendered() -> ImageSet:
+    """Return the whole set, rendered once: it has no seed."""
+    atlas = glyphs()
+    return unchanging(
+        ImageSet(
+            train=rendered(N_TRAIN, atlas, generator(0, "synth-digits: train")),
+            test=rendered(N_TEST, atlas, generator(0, "synth-digits: test")),
+            n_classes=10,
+        )
+    )
 
 
 def glyphs() -> Floats:

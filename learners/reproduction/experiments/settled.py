@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from learners.reproduction.claims import Claim, above, exact, near
+from learners.reproduction.claims import Claim, above, near
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
@@ -131,14 +131,19 @@ class Settings(Experiment):
     """CFFL's training settings by local accuracies, and how many images ICA needs."""
 
     first_seed, settles = APART, True
-    seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 2, "paper": 5}
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
-        """Return local training over a grid, then ICA and COS with few and many test images."""
+        """Return local training over a grid, then ICA and COS as the tables have them and plain.
+
+        Clients that train alone do not meet: one of each domain, tested on many images, tells as
+        much of a setting as five.
+        """
         shared = cffl.federation(scale)
+        smoke = scale == "smoke"
         grid = itertools.product((10, 32), (0.0, 0.5, 0.9), (False, True), (0.01, 0.05))
-        if scale == "smoke":
+        if smoke:
             grid = itertools.product((10,), (0.0, 0.5), (False,), (0.01,))
+        alone = shared if smoke else {**shared, "clients": 3, "test_size": 400}
         runs: dict[Key, Mapping[str, Any]] = {}
         for batch, momentum, dropout, lr in grid:
             dropped = ", dropout" if dropout else ""
@@ -146,58 +151,88 @@ class Settings(Experiment):
             network = {"model": f"cffl-cnn{'-dropout' if dropout else ''}"}
             settings = {"batch_size": batch, "momentum": momentum, "lr": lr}
             runs[row, ""] = Method("local").run(
-                {**shared, **settings, **(network if scale != "smoke" else {})}
+                {**alone, **settings, **(network if not smoke else {})}
             )
-        for held_out in (50, 400) if scale != "smoke" else (20,):
-            for name in ("ICA", "COS"):
-                row = f"{name}, {held_out} test images"
-                runs[row, ""] = cffl.METHODS[name].run({**shared, "test_size": held_out})
+        few, many, plain = "50 test images", "400 test images", "as printed"
+        printed = {"momentum": 0.0, **({} if smoke else {"model": "cffl-cnn"})}
+        crowds: dict[str, dict[str, Any]] = {
+            few: {},
+            many: {} if smoke else {"test_size": 400},
+            plain: printed,
+        }
+        # Cosines are of training data: more test images change nothing for them.
+        for name, told in (("ICA", (few, many, plain)), ("COS", (few, plain))):
+            for each in told:
+                runs[f"{name}, {each}", ""] = cffl.METHODS[name].run({**shared, **crowds[each]})
         return runs
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return accuracies by domain, how far they are from the paper's, and the structures'."""
-        printed = paper_table("cffl-table1").rows["Loc"]
         rows: dict[str, dict[str, list[float]]] = {}
         for (row, _), runs in results.items():
             columns = rows.setdefault(row, {})
             found = [domain_accuracies(run) for run in runs]
-            names = {domain: cffl.DOMAINS.get(domain, domain) for domain in found[0]}
-            for domain, name in names.items():
-                columns[name] = [each[domain] for each in found]
-            if row.startswith("Loc"):
-                told = {
-                    domain: printed[f"{name}, 200 images"].mean
-                    for domain, name in names.items()
-                    if f"{name}, 200 images" in printed
-                }
-                if told:
-                    columns["off the paper"] = [
-                        statistics.fmean(abs(each[domain] - mean) for domain, mean in told.items())
-                        for each in found
-                    ]
-            else:
-                columns["mean"] = [mean_accuracy(run) for run in runs]
+            for domain in found[0]:
+                columns[cffl.DOMAINS.get(domain, domain)] = [each[domain] for each in found]
+            columns["mean"] = [mean_accuracy(run) for run in runs]
+            if not row.startswith("Loc"):
                 columns["index"] = [100 * cffl.ending(run)[0] for run in runs]
+            elif scale != "smoke":
+                columns["off the paper"] = [off_the_paper(each) for each in found]
         return Measured(tuple(dict.fromkeys(itertools.chain(*rows.values()))), rows)
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return whether more images for ICA's gains help it find the domains."""
-        rows = [row for row in found.rows if row.startswith("ICA")]
-        if len(rows) < 2:
-            return [exact("ICA forms coalitions", 1.0)]
-        few, many = rows
-        return [
-            above(found, many, few, "index"),
-            above(found, many, "COS, 50 test images", "index"),
+        """Return what helps to find the domains, and whether other settings are nearer."""
+        told = [
+            above(found, "ICA, 400 test images", "ICA, 50 test images", "index"),
+            above(found, "ICA, 400 test images", "COS, 50 test images", "index"),
+            above(found, "ICA, 50 test images", "ICA, as printed", "index"),
+            above(found, "COS, 50 test images", "COS, as printed", "index"),
         ]
+        distances = {
+            row: columns["off the paper"]
+            for row, columns in found.rows.items()
+            if "off the paper" in columns
+        }
+        if TABLES not in distances:
+            return told
+        nearest = min(distances, key=lambda row: statistics.fmean(distances[row]))
+        if nearest != TABLES:
+            text = f"the tables' settings are farther off the paper than {nearest}"
+            told.append(Claim(text, None, found.gap(TABLES, nearest, "off the paper")))
+        return told
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return how a setting is chosen."""
         return [
-            "'off the paper': mean distance from the paper's local accuracies by domain, 200"
-            " images. The nearest row is taken for the tables; structures have no say in it.",
+            "'Loc': one client of each domain, tested on 400 images. 'off the paper': mean distance"
+            " by domain from the paper's local accuracies with 200 images; of MM the one that its"
+            " mean implies (66.1), as the printed one (81.0) contradicts it. The nearest row is"
+            " taken for the tables; structures have no say in it.",
+            "'as printed': without momentum and dropout, which the paper does not mention.",
             "'index': adjusted Rand index of the last structure and the domains, × 100.",
         ]
+
+
+TABLES = "Loc, batch 10, momentum 0.5, lr 0.01, dropout"
+"""The row with the settings of CFFL's tables."""
+
+
+def off_the_paper(accuracies: Mapping[str, float]) -> float:
+    """Return how far local accuracies by domain are from the paper's with 200 images, on average.
+
+    The paper's MM contradicts its own mean, which agrees with the other figures: MM follows from
+    the mean.
+
+    Examples
+    --------
+    >>> round(off_the_paper({"mnist": 91.4, "svhn": 55.2, "mnist-m": 66.1}), 6)
+    0.0
+    """
+    printed = paper_table("cffl-table1").rows["Loc"]
+    mt, sv, mean = (printed[f"{name}, 200 images"].mean for name in ("MT", "SV", "mean"))
+    wanted = {"mnist": mt, "svhn": sv, "mnist-m": 3 * mean - mt - sv}
+    return statistics.fmean(abs(accuracies[domain] - wanted[domain]) for domain in wanted)
 
 
 @EXPERIMENTS.register("fedacs-quantile")

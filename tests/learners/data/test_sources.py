@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import io
+import os
 import pickle
 import time
 
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from coalitions.errors import InvalidInputError, MissingDependencyError
+from learners.data import files
 from learners.data.clients import federated_data
 from learners.data.dataset import DATASETS, Images
 from learners.data.files import bundled, cache_folder, read_npz, read_picture
@@ -149,6 +151,44 @@ def test_a_file_that_is_no_archive_gets_one_sentence(tmp_path):
             DATASETS["usps"]().load(tmp_path)
     with pytest.raises(InvalidInputError, match="no file"):
         read_npz(tmp_path / "missing.npz", 10)
+
+
+def test_an_archive_is_read_again_only_if_it_has_changed(tmp_path):
+    path = tmp_path / "mnist.npz"
+    npz(path)
+    first = read_npz(path, 10)
+    assert read_npz(path, 10) is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.train.pixels[0] = 0
+    npz(path, y_train=np.zeros(40, np.uint8))
+    os.utime(path, ns=(0, 1))  # within the clock's last tick, too
+    assert (read_npz(path, 10).train.labels == 0).all()
+    with pytest.raises(InvalidInputError, match=r"mnist\.npz"):
+        read_npz(path, 0)
+    path.unlink()
+    with pytest.raises(InvalidInputError, match="no file"):
+        read_npz(path, 10)
+
+
+def test_archives_are_kept_as_long_as_there_is_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_KEPT", {})
+    paths = [tmp_path / f"{name}.npz" for name in "abc"]
+    for path in paths:
+        npz(path)
+    size = sum(
+        each.pixels.nbytes + each.labels.nbytes
+        for images in [read_npz(paths[0], 10)]
+        for each in (images.train, images.test)
+    )
+    monkeypatch.setattr(files, "ROOM", 2 * size)
+    a, b = (read_npz(path, 10) for path in paths[:2])
+    assert read_npz(paths[0], 10) is a  # so b is the oldest
+    read_npz(paths[2], 10)
+    assert read_npz(paths[0], 10) is a
+    assert read_npz(paths[1], 10) is not b
+    monkeypatch.setattr(files, "ROOM", 0)
+    read_npz(paths[0], 10)
+    assert files._KEPT == {}
 
 
 def test_nothing_in_an_archive_is_executed(tmp_path):

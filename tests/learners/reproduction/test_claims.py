@@ -7,7 +7,7 @@ import pytest
 from learners.comparisons.paired import Difference
 from learners.reproduction.claims import Claim, above, best, beyond, exact, near
 from learners.reproduction.measured import Measured, order_agreement
-from learners.reproduction.printed import PaperTable, Printed
+from learners.reproduction.printed import PaperTable, Printed, paper_table
 from learners.reproduction.tables import comma_separated, latex, markdown
 
 FOUND = Measured(
@@ -47,6 +47,14 @@ def test_a_lead_is_over_the_best_of_the_others():
     assert best(FOUND, "theirs", "here").verdict == "does not hold"
     assert above(FOUND, "ours", "theirs", "there").verdict == "cannot be told"
     assert above(FOUND, "ours", "none_at_all", "there").ours is None
+
+
+def test_a_papers_lead_is_over_the_rivals_that_are_named():
+    printed = paper_table("cffl-table1")
+    column = "mean, 200 images"
+    assert printed.lead("ICA", column) == pytest.approx(83.6 - 84.3)  # Dom is above it
+    assert printed.lead("ICA", column, ("IFCA", "FA", "Loc")) == pytest.approx(83.6 - 83.2)
+    assert printed.lead("ICA", column, ("FedProx",)) is None
 
 
 def test_what_is_counted_has_no_spread():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InfeasibleError, NoSolutionError, SynergyGraph
 from solvers import solve
-from solvers.branch_and_price import tree
+from solvers.branch_and_price import neighbourhood, tree
 from solvers.branch_and_price.incumbent import Incumbent
 from solvers.branch_and_price.method import BranchAndPrice
 from solvers.branch_and_price.problem import Case, Problem
@@ -175,7 +175,7 @@ def test_ctrl_c_ends_the_search_with_what_is_known():
 
 
 def test_parts_that_are_solved_anew_leave_the_other_teams_alone(monkeypatch):
-    monkeypatch.setattr(tree, "NEAR", 24)
+    monkeypatch.setattr(neighbourhood, "NEAR", 24)
     monkeypatch.setattr(tree, "FIRST_NEARBY", 60)
     monkeypatch.setattr(tree, "NEARBY", 0.0)
     n = 84
@@ -191,6 +191,62 @@ def test_parts_that_are_solved_anew_leave_the_other_teams_alone(monkeypatch):
     search._search_nearby(root)
     assert len(offered) >= 2
     assert all(problem.sizes.met_by(labels) for labels in offered)
+
+
+def test_where_nothing_better_is_near_another_structure_has_its_turn():
+    n = 84
+    weights = (100 * random_graph(n, 3)).round().astype(np.int64)
+    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best = Incumbent(problem, seed=0, expired=lambda: False)
+    best.begin(None)
+    good, value = best.labels, best.value
+    poor = np.arange(n) // 4
+    members = good == np.unique(good)[:, None]
+    asked, begun = [], []
+
+    def in_vain(part, incumbent):
+        asked.append(incumbent.value)
+        return 1
+
+    def elsewhere():
+        begun.append(len(asked))
+        return poor
+
+    search = neighbourhood.Nearby(problem, best, in_vain, np.random.default_rng(0))
+    for _ in range(4 * neighbourhood.STUCK):
+        assert search.improve(members, np.ones(len(members)), elsewhere) is None
+    # The best, another, the best again, another again; the best is as it was.
+    assert begun == [neighbourhood.STUCK, 3 * neighbourhood.STUCK]
+    assert search.rounds == 4 * neighbourhood.STUCK
+    assert best.value == value
+    mean = [np.mean(asked[k : k + neighbourhood.STUCK]) for k in range(0, len(asked), 10)]
+    assert min(mean[0], mean[2]) > max(mean[1], mean[3])
+
+
+def test_what_is_better_elsewhere_becomes_the_best():
+    n = 84
+    weights = (100 * random_graph(n, 3)).round().astype(np.int64)
+    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best, good = (Incumbent(problem, seed=0, expired=lambda: False) for _ in range(2))
+    best.offer(np.arange(n) // 4)
+    good.begin(None)
+    members = good.labels == np.unique(good.labels)[:, None]
+    search = neighbourhood.Nearby(problem, best, lambda *_: 1, np.random.default_rng(0))
+    for _ in range(neighbourhood.STUCK):
+        search.improve(members, np.ones(len(members)), lambda: None)
+
+    def better(part, incumbent):
+        whole = tree.TreeSearch(
+            part, incumbent, allowed=lambda value: value, check=lambda: None, most_cases=20
+        )
+        whole.run()
+        return whole.rounds
+
+    search._solved = better
+    found = [search.improve(members, np.ones(len(members)), lambda: good.labels) for _ in range(10)]
+    taken = [labels for labels in found if labels is not None]
+    assert taken
+    assert problem.value(taken[-1]) == best.value >= good.value
 
 
 def test_one_seed_one_answer():
