@@ -45,7 +45,8 @@ class Plan:
     name, experiment, scale, seeds, folder
         Which, how much of it, and where it is kept.
     runs
-        Its runs by row and columns, one for each seed, each with how far it is.
+        Its runs by row and columns, one for each seed, or for the first alone, each with how far
+        it is.
     """
 
     name: str
@@ -59,8 +60,10 @@ class Plan:
     def cells(self) -> tuple[Cell, ...]:
         """What there is to run: seed by seed, so that early seeds are complete early."""
         found: dict[Path | None, Cell] = {}
-        for cell in itertools.chain.from_iterable(zip(*self.runs.values(), strict=True)):
-            found.setdefault(cell.folder, cell)
+        for cells in itertools.zip_longest(*self.runs.values()):
+            for cell in cells:
+                if cell is not None:  # not every column has every seed
+                    found.setdefault(cell.folder, cell)
         return tuple(found.values())
 
     @property
@@ -156,13 +159,14 @@ def plan(
     elif data_dir is not None:
         shared["data_dir"] = str(data_dir.resolve())
     runs = {}
+    once = experiment.once(scale)
     for key, given in experiment.runs(scale).items():
         config = completed({**shared, **given, "seed": 0})
         title = ", ".join(part for part in key if part)
         place = out / "runs" / f"{config.algorithm}-{config.dataset}-{settings_digest(config)}"
         runs[key] = tuple(
             planned_cell(title, replace(config, seed=seed), place / f"seed{seed}")
-            for seed in numbers
+            for seed in (numbers[:1] if key[1] in once else numbers)
         )
     return Plan(name, experiment, scale, numbers, out / name, runs)
 
@@ -214,7 +218,9 @@ def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> Non
     table = markdown(found, printed, done.claims)
     files: dict[str, bytes] = {
         "table.md": (_heading(done, command) + table + _foot(done)).encode(),
-        "table.csv": comma_separated(found, printed, plan.seeds).encode(),
+        "table.csv": comma_separated(
+            found, printed, plan.seeds, plan.experiment.once(plan.scale)
+        ).encode(),
         "table.tex": latex(found, printed).encode(),
         "claims.json": json_text([claim.document() for claim in done.claims]).encode(),
         "experiment.json": json_text(

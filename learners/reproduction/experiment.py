@@ -79,6 +79,10 @@ class Experiment(ABC):
         Rows with the same settings share a run, also those of other experiments.
         """
 
+    def once(self, scale: Scale) -> frozenset[str]:
+        """Return groups of columns that only the first seed has: more would take too long."""
+        return frozenset()
+
     @abstractmethod
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return the table that the runs give."""

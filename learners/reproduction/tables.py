@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured, order_agreement
@@ -64,23 +64,31 @@ def agreements(found: Measured, printed: PaperTable | None) -> dict[str, float |
     return agreement if any(each is not None for each in agreement.values()) else {}
 
 
-def comma_separated(found: Measured, printed: PaperTable | None, seeds: Sequence[int]) -> str:
-    """Return a line for every row, column and seed."""
+def comma_separated(
+    found: Measured,
+    printed: PaperTable | None,
+    seeds: Sequence[int],
+    once: Collection[str] = (),
+) -> str:
+    """Return a line for every row, column and seed; columns in `once` have the first seed alone."""
     file = io.StringIO()
     write = csv.writer(file, lineterminator="\n").writerow
     write(["row", "column", "seed", "value", "paper", "paper_spread"])
-    for row, column, seed, value in _figures(found, seeds):
+    for row, column, seed, value in _figures(found, seeds, once):
         said = printed.get(row, column) if printed else None
         paper = ["", ""] if said is None else [said.mean, said.spread]
         write([row, column, seed, repr(value), *paper])
     return file.getvalue()
 
 
-def _figures(found: Measured, seeds: Sequence[int]) -> Iterator[tuple[str, str, int | str, float]]:
+def _figures(
+    found: Measured, seeds: Sequence[int], once: Collection[str]
+) -> Iterator[tuple[str, str, int | str, float]]:
     for row, columns in found.rows.items():
         for column, values in columns.items():
+            made = seeds[:1] if column in once else seeds
             # What is counted has one figure, whatever the seeds.
-            which: Sequence[int | str] = seeds if len(values) == len(seeds) else [""] * len(values)
+            which: Sequence[int | str] = made if len(values) == len(made) else [""] * len(values)
             for seed, value in zip(which, values, strict=True):
                 yield row, column, seed, value
 

@@ -102,3 +102,10 @@ def test_tables_have_both_figures():
     assert len(lines) == 1 + 5 * 3
     assert r"none\_at\_all & 0.03 $\pm$ 0.06 & –" in latex(FOUND, PRINTED)
     assert r"\quad paper & 9 $\pm$ 0.5" in latex(FOUND, PRINTED)
+
+
+def test_a_column_that_was_made_once_has_the_first_seed():
+    found = Measured(("many", "once"), {"ours": {"many": [5.0, 7.0], "once": [1.0]}})
+    lines = comma_separated(found, None, (100, 101), {"once"}).splitlines()
+    assert lines[1:] == ["ours,many,100,5.0,,", "ours,many,101,7.0,,", "ours,once,100,1.0,,"]
+    assert comma_separated(found, None, (100, 101)).splitlines()[3] == "ours,once,,1.0,,"

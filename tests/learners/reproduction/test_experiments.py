@@ -135,6 +135,20 @@ def test_rows_that_test_two_models_of_a_run_share_it(tmp_path):
     assert len(planned.cells) == 3 * 2
 
 
+def test_columns_that_take_too_long_have_the_first_seed_alone(tmp_path, monkeypatch):
+    influence = EXPERIMENTS["fedc2i-influence"]()
+    assert influence.once("small") < {column for _, column in influence.runs("small")}
+    assert not influence.once("paper")
+
+    experiment = EXPERIMENTS["pfedsv-fig4"]
+    columns = frozenset(column for _, column in experiment().runs("smoke"))
+    monkeypatch.setattr(experiment, "once", lambda self, scale: columns)
+    planned = plan("pfedsv-fig4", "smoke", tmp_path, seeds=2)
+    assert {cell.config.seed for cell in planned.cells} == {0}
+    done = carry_out(planned)
+    assert {claim.verdict for claim in done.claims} == {"cannot be told"}
+
+
 def test_a_row_whose_models_do_not_stay_finite_is_left_out_and_said(tmp_path):
     planned = plan("pfedsv-fig7", "smoke", tmp_path)
     (cell,) = planned.runs["FedFomo", ""]
