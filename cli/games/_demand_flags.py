@@ -19,6 +19,9 @@ from cli.terminal.shared_flags import with_flags
 from coalitions.characters import composed
 from coalitions.errors import InvalidInputError
 
+DIVIDERS = ("\t", ";", ",")
+"""Between name and weight; a comma is the last one, as it may be a decimal mark."""
+
 
 @dataclass(frozen=True)
 class DemandFlags:
@@ -153,10 +156,9 @@ def _read(path: Path) -> list[tuple[str, str, str]]:
         ) from None
     except UnicodeDecodeError:
         raise InvalidInputError(f"--weights: {path} is not text in UTF-8") from None
-    divider = ";" if ";" in text and "," not in text.splitlines()[0] else ","
-    if "\t" in text:
-        divider = "\t"
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=divider) if any(row)]
+    tables = {each: _rows(text, each) for each in DIVIDERS}
+    divider = next((each for each, rows in tables.items() if {2} >= {*map(len, rows)}), ",")
+    rows = tables[divider]
     lines = []
     for number, row in enumerate(rows, 1):
         if len(row) != 2:
@@ -166,6 +168,10 @@ def _read(path: Path) -> list[tuple[str, str, str]]:
             continue
         lines.append((f"{path}, line {number}", name, weight))
     return lines
+
+
+def _rows(text: str, divider: str) -> list[list[str]]:
+    return [row for row in csv.reader(io.StringIO(text), delimiter=divider) if any(row)]
 
 
 def _is_number(text: str) -> bool:

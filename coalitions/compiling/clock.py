@@ -16,9 +16,10 @@ PATIENCE = 1.0
 
 
 class _Stopwatch(threading.local):
-    """Whether this thread is making kernels ready."""
+    """Whether this thread is making kernels ready, and whether it compiles them."""
 
     runs = False
+    compiles = False
 
 
 _watch = _Stopwatch()
@@ -52,18 +53,19 @@ def when_long(tell: Callable[[], None] | None) -> None:
 def making_ready(*, compiling: bool = False) -> Iterator[None]:
     """Count what happens inside as waiting for kernels; inner ones are part of the outermost."""
     global _seconds, _compiled
-    if _watch.runs:
-        yield
-        return
-    _watch.runs, began = True, time.monotonic()
+    outermost, compiling = not _watch.runs, compiling and not _watch.compiles
+    began = time.monotonic()
+    _watch.runs, _watch.compiles = True, _watch.compiles or compiling
     alarm = _alarm() if compiling else None
     try:
         yield
     finally:
-        _watch.runs = False
         spent = time.monotonic() - began
-        _seconds += spent
+        if outermost:
+            _watch.runs = False
+            _seconds += spent
         if compiling:
+            _watch.compiles = False
             _compiled += spent
         if alarm is not None:
             alarm.cancel()

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
-
-from coalitions.compiling.kernel import njit
+from coalitions.compiling.kernel import njit, types
 from coalitions.game import FloatVector, Kernel
 
 VECTOR = types.float64[::1]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling.kernel import njit, types
 from coalitions.sampling.kernels import ADD, VECTOR
 
 

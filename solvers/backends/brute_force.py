@@ -12,6 +12,7 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import rounded_up
+from solvers.preparation.feasibility import first_structure
 from solvers.preparation.scaling import integer_weights
 from solvers.sizes import Sizes
 from solvers.solver import SOLVERS, Answer, Limits, Solver
@@ -73,6 +74,7 @@ class BruteForce(Solver):
         if sizes is not None:
             allowed = _allowed(labels, sizes)
             if not allowed.any():
+                first_structure(sizes)  # it says why, where that is plain
                 raise InfeasibleError("no structure meets the demands")
             labels, values = labels[allowed], values[allowed]
         # On a grid nearby values may change places: those that may be the best are added exactly.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numba import types
-from numba.typed import Dict
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling.clock import making_ready
+from coalitions.compiling.kernel import njit, types
 from coalitions.game import FloatMatrix, FloatVector, IntVector
+
+with making_ready():
+    from numba.typed import Dict
 
 
 @njit(cache=True)

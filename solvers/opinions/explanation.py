@@ -13,7 +13,7 @@ from coalitions.characters import quoted
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
-from solvers.opinions.fragility import FragilePair, fragile, with_links
+from solvers.opinions.fragility import FragilePair, fragile, with_demands
 from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, losses
 from solvers.preparation.demands import Contraction, contract
 from solvers.preparation.sizes import checked_sizes, players_of
@@ -96,8 +96,7 @@ def explain(
     time_limit
         Seconds for that.
     **demands
-        The demands that the solution met, as `solve` takes them. A `Solution` knows its links;
-        sizes must be given again.
+        The demands that a structure met, as `solve` takes them. A `Solution` knows its own.
 
     Notes
     -----
@@ -113,7 +112,7 @@ def explain(
     """
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
-    structure, demands = with_links(graph, solution, demands)
+    structure, demands = with_demands(graph, solution, demands)
     number = players_of("explain", graph.labels)(player)
     nodes = contract(graph, demands["must_link"], demands["cannot_link"])
     asked = {name: demands[name] for name in SIZES if name in demands}

@@ -86,8 +86,7 @@ def fragile(
     time_limit
         Seconds for all pairs.
     **demands
-        The demands that the solution met, as `solve` takes them. A `Solution` knows its links;
-        sizes must be given again.
+        The demands that a structure met, as `solve` takes them. A `Solution` knows its own.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def fragile(
     """
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
-    structure, demands = with_links(graph, solution, demands)
+    structure, demands = with_demands(graph, solution, demands)
     n = graph.n_players
     if n > DENSE_LIMIT:
         raise InvalidInputError(f"fragile takes at most {DENSE_LIMIT} players; there are {n}")
@@ -133,15 +132,16 @@ class _Pair(NamedTuple):
         return bool(structure.labels[self.a] == structure.labels[self.b]) != self.together
 
 
-def with_links(
+def with_demands(
     graph: SynergyGraph, solution: Solution | CoalitionStructure, demands: dict[str, Any]
 ) -> tuple[CoalitionStructure, dict[str, Any]]:
-    """Return the structure of a solution, and the demands with its links."""
+    """Return the structure of a solution, and the demands with those that it was made to meet."""
     structure = solution
     links = {name: tuple(demands.get(name, ())) for name in ("must_link", "cannot_link")}
     if isinstance(solution, Solution):
         structure = solution.structure
         links = {name: links[name] or getattr(solution, name) for name in links}
+        demands = {**solution.sizes, **demands}
     if not isinstance(structure, CoalitionStructure):
         raise InvalidInputError("give the solution that solve returned, or its structure")
     if structure.n_players != graph.n_players:

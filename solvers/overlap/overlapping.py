@@ -228,7 +228,7 @@ def _solved(problem: _Problem, limits: Limits) -> tuple[list[int], int, dict[str
     trivial = rules.meetings * int(np.triu(np.maximum(problem.pairs, 0)).sum())
     a, b = np.triu_indices(rules.n_players, 1)
     columns = problem.columns((1 << a) | (1 << b))
-    columns = columns.only(columns.values > 0)
+    columns = columns.only((columns.values > 0) & (problem.most_members >= 2))
     rounds, bound = 0, trivial * rules.fine
     prices, tiny = None, 1
     generating = limits.part(GENERATION_SHARE)

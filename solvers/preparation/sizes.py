@@ -162,7 +162,7 @@ def _checked_loads(
         return np.empty(0, np.int64), 0
     if weights is None or max_weight is None:
         given, lacking = ("max_weight", "weights") if weights is None else ("weights", "max_weight")
-        raise InvalidInputError(f"{given} says nothing without {lacking}; give both")
+        raise InvalidInputError(f"{given} is given alone; {lacking} is needed with it")
     if isinstance(weights, Mapping):
         player_of = players_of("weights", labels)
         by_player = {player_of(name): load for name, load in weights.items()}

@@ -307,6 +307,12 @@ def test_a_component_without_negative_edges_is_searched_only_for_its_proof(certi
     assert asked == [3, 2]
 
 
+def test_the_smallest_graphs_say_why_nothing_is_possible():
+    apart = [(0, 1), (0, 2), (1, 2)]
+    with pytest.raises(InfeasibleError, match="3 players must all be apart"):
+        solve(np.ones((4, 4)) - np.eye(4), cannot_link=apart, n_groups=2)
+
+
 @pytest.mark.parametrize("solver", ["cbc", "cp-sat", "highs"])
 def test_a_back_end_that_proves_there_is_nothing_says_so(solver, monkeypatch):
     # Three players who must be apart from each other do not fit two coalitions. The heuristic it

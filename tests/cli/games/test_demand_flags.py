@@ -37,6 +37,8 @@ def test_what_is_no_count_is_refused(text):
         "ann,1\nbob,2\ncleo,1.5\ndan,0",
         "\ufeffwho;load\r\nann;1\r\nbob;2\r\ncleo;1,5\r\ndan;0\r\n",
         "ann\t1\nbob\t2\n\ncleo\t1.5\ndan\t0\n",
+        "ann;1,0\nbob;2,0\ncleo;1,5\ndan;0\n",
+        "ann\t1,0\nbob\t2,0\ncleo\t1,5\ndan\t0\n",
     ],
 )
 def test_a_file_of_weights_is_read(text, tmp_path):

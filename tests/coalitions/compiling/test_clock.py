@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from typing import ClassVar
@@ -37,6 +40,46 @@ def test_numba_at_work_is_noticed():
     assert compiling > 0.0
     assert new(2) == 3
     assert ready_seconds() - waited == compiling
+
+
+def test_compiling_inside_of_making_ready_is_told(monkeypatch):
+    monkeypatch.setattr(clock_module, "PATIENCE", 0.02)
+    monkeypatch.setattr(clock_module, "_compiled", 0.0)
+    said = []
+    when_long(lambda: said.append("compiling"))
+    try:
+        with making_ready():
+            time.sleep(0.1)
+            assert not said
+            with making_ready(compiling=True):
+                time.sleep(0.1)
+    finally:
+        when_long(None)
+    assert said == ["compiling"]
+
+
+NEEDS_KERNELS = """
+import time
+import coalitions.compiling.clock as clock
+
+began = time.monotonic()
+import solvers.heuristics._greedy
+imported = time.monotonic() - began
+assert clock.ready_seconds() > 0.7 * imported, (clock.ready_seconds(), imported)
+
+import numpy as np
+waited, began = clock.ready_seconds(), time.monotonic()
+from coalitions.compiling.kernel import copy_into
+copy_into(np.zeros(3), np.ones(3))
+took = time.monotonic() - began
+assert 0.5 * took < clock.ready_seconds() - waited <= took, (clock.ready_seconds() - waited, took)
+"""
+
+
+def test_what_is_imported_and_loaded_from_the_cache_counts_as_waiting(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in ("compiled", "loaded"):
+        subprocess.run([sys.executable, "-c", NEEDS_KERNELS], check=True, env=environment)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def test_sizes_are_kept_by_whoever_moves():
     solution = solve(TEAM, max_size=3)
     eve = explain(TEAM, solution, "eve", fragile_pairs=False, max_size=3)
     assert eve.best_alternative == ()  # the other coalition is full
+    assert explain(TEAM, solution, "eve", fragile_pairs=False) == eve  # it knows its sizes
     fixed = explain(TEAM, solve(TEAM, n_groups=1), "eve", fragile_pairs=False, n_groups=1)
     assert fixed.best_alternative is None
     assert math.isinf(fixed.loss)
@@ -151,6 +152,15 @@ def test_a_synergy_may_change_by_its_margin_and_no_further():
             matrix[a, b] = matrix[b, a] = each.synergy + sign * each.margin * step
             again = solve(SynergyGraph(matrix))
             assert (again.structure == solution.structure) == same
+
+
+def test_the_sizes_of_a_solution_hold_for_its_margins():
+    graph = SynergyGraph([[0, 3, 2, 1], [3, 0, 4, 1], [2, 4, 0, 1], [1, 1, 1, 0]])
+    solution = solve(graph, max_size=2)
+    known = fragile(graph, solution)
+    assert known == fragile(graph, solution.structure, max_size=2)
+    assert min(each.margin for each in known) > 0
+    assert fragile(graph, solution, max_size=3) == fragile(graph, solution.structure, max_size=3)
 
 
 def test_a_pair_that_links_hold_never_breaks():

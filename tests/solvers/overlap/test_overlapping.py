@@ -219,6 +219,12 @@ def test_wrong_arguments_are_refused(wrong, sentence):
         solve_overlapping([[0, 1], [1, 0]], **wrong)
 
 
+def test_coalitions_of_one_are_none():
+    solution = solve_overlapping([[0, 1, 2], [1, 0, 3], [2, 3, 0]], max_size=1)
+    assert (solution.coalitions, solution.value, solution.bound) == ((), 0.0, 0.0)
+    assert solution.optimal
+
+
 def test_too_many_players_are_refused():
     with pytest.raises(InvalidInputError, match="at most 62 players; there are 63"):
         solve_overlapping(np.zeros((63, 63)))
