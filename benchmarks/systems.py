@@ -171,7 +171,7 @@ def relevance(bench: Bench) -> None:
         "pfedsv, top-k order": {"order": "top-k"},
         "pfedsv, loss utility": {"utility": "loss"},
         "pfedsv, loss utility, explore": {"utility": "loss", "explore": 0.2},
-        "pairwise (FedFomo-like)": PAIRWISE,
+        "pairwise, by loss": PAIRWISE,
     }
     for name, options in bench.chosen(games).items():
         outcomes = bench.over_seeds("pfedsv", RING, **options)

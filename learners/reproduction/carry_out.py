@@ -23,9 +23,15 @@ from learners.comparisons.cells import Cell, CellWatch, planned_cell, tried_cell
 from learners.reproduction.claims import Claim
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
 from learners.reproduction.measured import Measured
-from learners.reproduction.printed import PaperTable
+from learners.reproduction.printed import PaperTable, paper_table
 from learners.reproduction.summary import write_summary
-from learners.reproduction.tables import agreements, comma_separated, latex, markdown
+from learners.reproduction.tables import (
+    agreements,
+    comma_separated,
+    earlier_figures,
+    latex,
+    markdown,
+)
 from learners.runs.run import Result, completed
 from learners.settings.config import settings_digest
 
@@ -216,6 +222,8 @@ def carry_out(
 def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
     plan, found, printed = done.plan, done.found, done.printed
     table = markdown(found, printed, done.claims)
+    if plan.experiment.first_version is not None:
+        table += earlier_figures(found, printed, paper_table(plan.experiment.first_version))
     files: dict[str, bytes] = {
         "table.md": (_heading(done, command) + table + _foot(done)).encode(),
         "table.csv": comma_separated(

@@ -41,8 +41,9 @@ class Experiment(ABC):
 
     Attributes
     ----------
-    source
-        Name of the file with what the paper prints, if it prints numbers.
+    source, first_version
+        Names of the files with what the paper prints, if it prints numbers, and with what an
+        earlier version of it printed.
     data_dir
         Where data files are, for experiments that read some without a run.
     folder
@@ -56,6 +57,7 @@ class Experiment(ABC):
     """
 
     source: ClassVar[str | None] = None
+    first_version: ClassVar[str | None] = None
     data_dir: Path | None = None
     folder: Path | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS

@@ -52,6 +52,31 @@ def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim
     return "\n".join(lines) + "\n"
 
 
+def earlier_figures(found: Measured, printed: PaperTable | None, earlier: PaperTable) -> str:
+    """Return what an earlier version of a paper printed, where the later one has something else."""
+    lines = []
+    for row in found.rows:
+        said = [
+            (None if printed is None else printed.get(row, column), earlier.get(row, column))
+            for column in found.columns
+        ]
+        if any(before is not None and before != now for now, before in said):
+            cells = [
+                "–" if before is None else "the same" if before == now else str(before)
+                for now, before in said
+            ]
+            lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    if not lines:
+        return ""
+    head = [
+        f"{earlier.paper}, {earlier.where}, prints other figures:",
+        "",
+        "| % | " + " | ".join(found.columns) + " |",
+        "|---" * (len(found.columns) + 1) + "|",
+    ]
+    return "\n" + "\n".join([*head, *lines]) + "\n"
+
+
 def agreements(found: Measured, printed: PaperTable | None) -> dict[str, float | None]:
     """Return Spearman's correlation of the paper's order of rows with ours, by column."""
     if printed is None:

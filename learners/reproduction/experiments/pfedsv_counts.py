@@ -170,7 +170,10 @@ class Bound(_Counted):
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what is assumed."""
-        return ["Games tell exactly who is relevant; `top-k` is the order that the paper prints."]
+        return [
+            "Games tell exactly who is relevant; `top-k` is the order that the paper prints.",
+            "A client that has not found all after 10 n rounds is counted with 10 n.",
+        ]
 
 
 def bound(n: int, m: int, k: int) -> int:

@@ -144,7 +144,7 @@ class _MeanAccuracies(AccuracyTable):
 class Table1(_MeanAccuracies):
     """Eleven methods where every client has two labels."""
 
-    source = "pfedsv-table1"
+    source, first_version = "pfedsv-table1", "pfedsv-table1-arxiv"
     labels = "two"
 
 
@@ -152,7 +152,7 @@ class Table1(_MeanAccuracies):
 class Table2(_MeanAccuracies):
     """Eleven methods on Dirichlet splits (0.1)."""
 
-    source = "pfedsv-table2"
+    source, first_version = "pfedsv-table2", "pfedsv-table2-arxiv"
     labels = "dirichlet:0.1"
 
 

@@ -8,7 +8,7 @@ from learners.comparisons.paired import Difference
 from learners.reproduction.claims import Claim, above, best, beyond, exact, near
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed, paper_table
-from learners.reproduction.tables import comma_separated, latex, markdown
+from learners.reproduction.tables import comma_separated, earlier_figures, latex, markdown
 
 FOUND = Measured(
     ("here", "there"),
@@ -102,6 +102,18 @@ def test_tables_have_both_figures():
     assert len(lines) == 1 + 5 * 3
     assert r"none\_at\_all & 0.03 $\pm$ 0.06 & –" in latex(FOUND, PRINTED)
     assert r"\quad paper & 9 $\pm$ 0.5" in latex(FOUND, PRINTED)
+
+
+def test_an_earlier_version_of_a_paper_is_told_where_it_differs():
+    later = paper_table("pfedsv-table1")
+    rows = {row: {"MNIST, 10 clients": [1.0]} for row in later.rows}
+    found = Measured(("MNIST, 10 clients",), rows)
+    text = earlier_figures(found, later, paper_table("pfedsv-table1-arxiv"))
+    assert "| FedAvg | 69.74 ± 1.68 |" in text
+    assert "| FedProx | 75.12 ± 0.73 |" in text
+    assert "Separate" not in text
+    assert "IFCA" not in text
+    assert earlier_figures(found, later, later) == ""
 
 
 def test_a_column_that_was_made_once_has_the_first_seed():
