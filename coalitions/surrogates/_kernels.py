@@ -1,4 +1,4 @@
-"""Compiled loops over boosted trees: to grow them, to read them and to take them apart."""
+"""Compiled loops: to grow, read and take apart boosted trees, and over products of their terms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def boosted(
     leaves = np.zeros((n_trees, (2 << depth) - 1))
     residual = values - values.mean()
     node = np.zeros(m, np.int64)
-    sums, counts = np.zeros((1 << depth, n)), np.zeros((1 << depth, n))
+    sums, counts = np.zeros((1 << depth, n)), np.zeros((1 << depth, n), np.int32)
     whole, number = np.zeros(1 << depth), np.zeros(1 << depth)
     for t in range(n_trees):
         node[:] = 0
@@ -37,7 +37,7 @@ def boosted(
             whole[:] = 0.0
             number[:] = 0.0
             sums[:] = 0.0
-            counts[:] = 0.0
+            counts[:] = 0
             for k in range(m):
                 q = node[k] - first
                 if q >= 0:
@@ -174,3 +174,31 @@ def leaf_terms(
                         place += 1
                 at += 1
     return keys[:at], sizes[:at], players[:at]
+
+
+@njit(cache=True)
+def sums_of_products(bits: Any, weights: Any, whole: float) -> Any:  # noqa: ANN401
+    """Return the weighted sums of the products of any two terms [k, k].
+
+    A bit is where a term is −1, 64 pairs of one weight in a word [words, k]. Two terms have the
+    product −1 where their bits differ, so the sum is the whole weight less twice that of these.
+    """
+    n_words, k = bits.shape
+    sums = np.empty((k, k))
+    differ = np.empty(k)
+    for a in range(k):
+        differ[: a + 1] = 0.0
+        for word in range(n_words):
+            mine, weight = bits[word, a], weights[word]
+            for b in range(a + 1):
+                # The number of bits, in twos, fours and bytes that are added side by side.
+                x = mine ^ bits[word, b]
+                x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+                x = (x & np.uint64(0x3333333333333333)) + (
+                    (x >> np.uint64(2)) & np.uint64(0x3333333333333333)
+                )
+                x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+                differ[b] += weight * np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+        for b in range(a + 1):
+            sums[a, b] = sums[b, a] = whole - 2 * differ[b]
+    return sums

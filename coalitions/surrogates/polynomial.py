@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
+from coalitions.game import BoolVector, FloatMatrix, FloatVector
 from coalitions.surrogates.pool import Pool
 
 PAIRS_PER_TERM = 5.0
@@ -54,9 +54,11 @@ def terms_of_trees(
     depth = (features.shape[1] + 1).bit_length() - 2
     words = np.random.default_rng(n).integers(0, 1 << 63, n, dtype=np.uint64)
     keys, sizes, players = leaf_terms(features, leaves, words, n, depth, parity, least)
-    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
-    coefficients: FloatVector = np.bincount(same, sizes, minlength=len(first)).astype(float)
-    return players[first], coefficients
+    distinct, same = np.unique(keys, return_inverse=True)
+    leaf = np.empty(len(distinct), np.intp)
+    leaf[same] = np.arange(len(keys))  # any leaf of a term has its players
+    coefficients: FloatVector = np.bincount(same, sizes, minlength=len(distinct)).astype(float)
+    return players[leaf], coefficients
 
 
 def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # noqa: ANN401
@@ -68,8 +70,11 @@ def largest_terms(features: Any, leaves: Any, n: int, count: int) -> Terms:  # n
     value [Fumagalli2026]_.
     """
     found, size = terms_of_trees(features, leaves, n, 1, 3)
-    weight = np.abs(size)
-    order = np.argsort(-weight, kind="stable")[: max(0, count - n)]
+    weight, count = np.abs(size), min(len(size), max(0, count - n))
+    # Only the last one that is wanted, its equals and those above are sorted.
+    least = np.partition(weight, -count)[-count] if count else np.inf
+    likely = np.flatnonzero(weight >= least)
+    order = likely[np.argsort(-weight[likely], kind="stable")[:count]]
     singles = np.full((n, found.shape[1]), n, np.int64)
     singles[:, 0] = np.arange(n)
     terms: Terms = np.concatenate([singles, found[order]])
@@ -85,30 +90,50 @@ def polynomial_fits(pool: Pool, terms: Terms, seen: BoolVector) -> list[Polynomi
     """
     n = pool.n_players
     design, weights = signs_of_terms(pool, terms), regression_weights(pool, seen)
-    scaled = design.T * weights
-    gram = with_ridge(scaled @ design)
-    target = scaled @ pool.odd
-
-    def fit(some: IntVector) -> tuple[FloatVector, FloatVector, Polynomial]:
-        """Return coefficients, their variances if pairs had a variance of 1, and the polynomial."""
-        beta, variances = coefficients(gram[np.ix_(some, some)], target[some])
-        values = values_of_terms(terms[some], beta, n)
-        return beta, variances, Polynomial(terms[some], design[:, some] @ beta, values)
-
-    beta, variances, whole = fit(np.arange(len(terms)))
+    gram = with_ridge(products(pool, terms, weights))
+    target = design.T @ (weights * pool.odd)
+    beta, variances = coefficients(gram, target)
+    whole = Polynomial(terms, design @ beta, values_of_terms(terms, beta, n))
     squares = float(weights[1:] @ (pool.odd - whole.fitted)[1:] ** 2)
     noise = squares / max(1, int(seen.sum()) - 1 - len(terms))
-    clear = beta**2 > CLEAR**2 * noise * variances
-    return [whole, fit(np.flatnonzero(clear | (terms[:, 1] == n)))[2]]
+    clear = (beta**2 > CLEAR**2 * noise * variances) | (terms[:, 1] == n)
+    some = np.zeros(len(terms))  # without a copy of the columns that are clear
+    some[clear] = solution(gram[np.ix_(clear, clear)], target[clear])
+    values = values_of_terms(terms[clear], some[clear], n)
+    return [whole, Polynomial(terms[clear], design @ some, values)]
 
 
 def signs_of_terms(pool: Pool, terms: Terms) -> FloatMatrix:
     """Return the products of the signs of each term's players at all pairs [m, k]."""
-    signs = np.concatenate([pool.signs, np.ones((len(pool.odd), 1))], axis=1)
-    design = np.ones((len(pool.odd), len(terms)))
-    for place in range(terms.shape[1]):
-        design *= signs[:, terms[:, place]]
-    return design
+    signs = np.ones((pool.n_players + 1, len(pool.odd)), np.int8)
+    signs[:-1] = pool.signs.T
+    design = signs[terms[:, 0]]
+    for place in range(1, terms.shape[1]):
+        design *= signs[terms[:, place]]
+    columns: FloatMatrix = design.astype(float).T
+    return columns
+
+
+def products(pool: Pool, terms: Terms, weights: FloatVector) -> FloatMatrix:
+    """Return the weighted sums of the products of any two terms [k, k].
+
+    Terms are ±1, and few weights are different: bits are counted, 64 pairs of one weight at a time.
+    """
+    from coalitions.surrogates._kernels import sums_of_products
+
+    seen = np.flatnonzero(weights)
+    each, group, count = np.unique(weights[seen], return_inverse=True, return_counts=True)
+    n_words = -(-count // 64)
+    order = np.argsort(group, kind="stable")
+    first = np.cumsum(64 * n_words) - 64 * n_words - (np.cumsum(count) - count)
+    negative = np.zeros((pool.n_players + 1, 64 * n_words.sum()), np.bool_)
+    negative[:-1, np.arange(len(seen)) + first[group[order]]] = pool.signs[seen[order]].T < 0
+    bits = np.packbits(negative, axis=1).view(np.uint64)
+    of_terms = np.bitwise_xor.reduce(bits[terms], axis=1)
+    gram: FloatMatrix = sums_of_products(
+        np.ascontiguousarray(of_terms.T), np.repeat(each, n_words), float(each @ count)
+    )
+    return gram
 
 
 def regression_weights(pool: Pool, seen: BoolVector) -> FloatVector:
@@ -122,17 +147,27 @@ def regression_weights(pool: Pool, seen: BoolVector) -> FloatVector:
 
 def with_ridge(gram: FloatMatrix) -> FloatMatrix:
     """Return a matrix of products with the smallest ridge."""
-    ridge: FloatMatrix = np.eye(len(gram)) * (RIDGE * np.trace(gram) / len(gram))
-    return gram + ridge
+    ridged = gram.copy()
+    ridged.flat[:: len(gram) + 1] += RIDGE * np.trace(gram) / len(gram)
+    return ridged
 
 
 def coefficients(gram: FloatMatrix, target: FloatVector) -> tuple[FloatVector, FloatVector]:
     """Return the solution, and the variances of its entries if pairs had a variance of 1."""
+    from scipy.linalg import cho_solve, cholesky, lapack
+
+    factor = cholesky(gram, lower=True)
+    beta: FloatVector = cho_solve((factor, True), target)
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return beta, np.einsum("ij,ij->j", inverse, inverse)
+
+
+def solution(gram: FloatMatrix, target: FloatVector) -> FloatVector:
+    """Return the solution alone, in a third of the time."""
     from scipy.linalg import cho_factor, cho_solve
 
-    factor = cho_factor(gram)
-    beta: FloatVector = cho_solve(factor, target)
-    return beta, cho_solve(factor, np.eye(len(gram)), overwrite_b=True).diagonal()
+    beta: FloatVector = cho_solve(cho_factor(gram), target)
+    return beta
 
 
 def values_of_terms(terms: Terms, beta: FloatVector, n: int) -> FloatVector:

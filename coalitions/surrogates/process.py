@@ -37,8 +37,8 @@ pools have hardly more pairs than there are parameters; these then fit some pair
 JITTER = 1e-9
 """Smallest noise, relative to the prior variance: keeps the Cholesky factor well defined."""
 
-BLOCK_ROWS = 512
-"""Rows of a covariance matrix that are computed at a time."""
+BLOCK_ROWS = 128
+"""Rows of a covariance matrix that are computed at a time: more of them leave the cache."""
 
 SMALLEST_LOG, LARGEST_LOG = -14.0, 12.0
 """Where the logarithms of the parameters end."""
@@ -138,9 +138,9 @@ def _conditioned(
     from scipy.linalg import cho_solve, cholesky, lapack
 
     noise = covariance.noise[size_of(signs)] + JITTER * covariance.variance
-    matrix = np.empty((len(odd), len(odd)))
+    matrix = np.empty((len(odd), len(odd)))  # its upper triangle is all that is read
     for rows in _blocks(len(odd)):
-        matrix[rows] = covariance.between(signs[rows], signs)
+        matrix[rows, rows.start :] = covariance.between(signs[rows], signs[rows.start :])
     matrix.flat[:: len(odd) + 1] += noise
     # The transpose is the same matrix, in the order that can be factored in place.
     factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
@@ -213,9 +213,9 @@ class Covariance:
         near, mirrored, level = gaps(n)
         of_size = self.by_size * (np.exp(-near / self.length) - np.exp(-mirrored / self.length))
         slope = (self.linear + self.bend * np.exp(-level / self.length)) / n
-        pair = s[:, None] * (n + 1) + t
-        total: FloatMatrix = (signs @ others.T) * slope.take(pair)
-        total += of_size.take(pair)
+        total: FloatMatrix = signs @ others.T
+        total *= slope[:, t][s]
+        total += of_size[:, t][s]
         top = self.theta.sum()
         exponent = (signs * (self.theta / 2)) @ others.T
         total += np.exp(exponent - top / 2) / -np.expm1(-top)

@@ -13,8 +13,10 @@ from coalitions.surrogates.polynomial import (
     Polynomial,
     Terms,
     coefficients,
+    products,
     regression_weights,
     signs_of_terms,
+    solution,
     values_of_terms,
     with_ridge,
 )
@@ -67,8 +69,9 @@ def exact_polynomial(pool: Pool, first: Polynomial) -> Surrogate | None:
     some = uniform > RARE * uniform.max()
     residual = pool.odd - first.fitted
     left = [_deviation(weights, pool.odd)]
-    design = signs_of_terms(pool, terms)
-    gram = (design.T * weights) @ design
+    if _deviation(weights, residual) > max(HOPE * left[0], NEARLY * scale):
+        return None
+    design, gram = signs_of_terms(pool, terms), products(pool, terms, weights)
     for _ in range(MOST_ROUNDS):
         left.append(_deviation(weights, residual))
         if left[-1] <= NEARLY * scale:
@@ -78,14 +81,11 @@ def exact_polynomial(pool: Pool, first: Polynomial) -> Surrogate | None:
         if left[-1] > HOPE * left[0] or slow or full:
             return None
         new = _likely(pool.signs[some], terms, (uniform * residual)[some], count)
-        added = signs_of_terms(pool, new)
         terms = np.concatenate([terms, new])
-        design = np.concatenate([design, added], axis=1)
-        cross = (added.T * weights) @ design
-        gram = np.block([[gram, cross[:, : len(gram)].T], [cross]])
+        design, gram = signs_of_terms(pool, terms), products(pool, terms, weights)
         keep = _clear(pool, terms, design, gram, weights)
         terms, design, gram = terms[keep], design[:, keep], gram[np.ix_(keep, keep)]
-        beta, _ = coefficients(with_ridge(gram), design.T @ (weights * pool.odd))
+        beta = solution(with_ridge(gram), design.T @ (weights * pool.odd))
         residual = pool.odd - design @ beta
     return None
 
@@ -113,14 +113,14 @@ def _likely(signs: FloatMatrix, terms: Terms, target: FloatVector, count: int) -
     of them do as well.
     """
     n = signs.shape[1]
-    products = np.zeros((n, n, n))
+    threes = np.zeros((n, n, n))
     for i in range(n - 2):
         others = signs[:, i + 1 :]
-        products[i, i + 1 :, i + 1 :] = np.triu((others.T * (target * signs[:, i])) @ others, 1)
+        threes[i, i + 1 :, i + 1 :] = np.triu((others.T * (target * signs[:, i])) @ others, 1)
     degree = (terms < n).sum(axis=1)
     known = np.sort(terms[degree == 3][:, :3], axis=1)
-    products[tuple(known.T)] = 0.0
-    size = np.abs(products).ravel()
+    threes[tuple(known.T)] = 0.0
+    size = np.abs(threes).ravel()
     found: dict[tuple[int, ...], float] = {
         (int(place) // n**2, int(place) // n % n, int(place) % n): float(size[place])
         for place in _largest(size, count)
@@ -142,8 +142,9 @@ def _likely(signs: FloatMatrix, terms: Terms, target: FloatVector, count: int) -
 
 def _largest(sizes: FloatVector, count: int) -> IntVector:
     """Return the places of the largest sizes, as far as they are above 0."""
-    places = np.argpartition(sizes, -count)[-count:]
-    above: IntVector = places[sizes[places] > 0.0]
+    above: IntVector = np.flatnonzero(sizes > 0.0)
+    if len(above) > count:
+        above = above[np.argpartition(sizes[above], -count)[-count:]]
     return above
 
 
@@ -157,14 +158,14 @@ def _settled(
     from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
     scale = float(np.abs(pool.odd).max())
-    scaled = design.T * weights
-    beta, _ = coefficients(with_ridge(scaled @ design), scaled @ pool.odd)
+    gram = products(pool, terms, weights)
+    beta = solution(with_ridge(gram), design.T @ (weights * pool.odd))
     some = np.abs(beta) > NEARLY * scale
-    terms, design, scaled = terms[some], design[:, some], scaled[some]
-    factor = cho_factor(with_ridge(scaled @ design), lower=True)
+    terms, design = terms[some], design[:, some]
+    factor = cho_factor(with_ridge(gram[np.ix_(some, some)]), lower=True)
     beta = np.zeros(len(terms))
     for _ in range(REFINEMENTS):
-        beta += cho_solve(factor, scaled @ (pool.odd - design @ beta))
+        beta += cho_solve(factor, design.T @ (weights * (pool.odd - design @ beta)))
     fitted = design @ beta
     white = solve_triangular(factor[0], design.T, lower=True)
     needed = weights * np.einsum("ij,ij->j", white, white)

@@ -10,9 +10,13 @@ import pytest
 from coalitions import FunctionGame, shapley
 from coalitions.surrogates import sparse
 from coalitions.surrogates.polynomial import (
+    coefficients,
     polynomial_fits,
+    products,
     regression_weights,
     signs_of_terms,
+    solution,
+    with_ridge,
 )
 from coalitions.surrogates.pool import FOLDS, Pool
 from coalitions.surrogates.trees import trees
@@ -68,6 +72,26 @@ def test_all_terms_are_found_from_single_players_on(game, truth):
     assert found is not None
     np.testing.assert_allclose(found.values, truth, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(found.held_out, pool.odd, atol=1e-9)
+
+
+def test_bits_are_counted_as_signs_are_multiplied(game, terms):
+    pool, players = pool_of(game, N, 300), np.full((len(terms), 6), N)
+    for row, term in zip(players, terms, strict=True):
+        row[: len(term)] = term
+    design = signs_of_terms(pool, players)
+    for seen in (pool.folds < FOLDS, pool.folds != 2):
+        weights = regression_weights(pool, seen)
+        gram = products(pool, players, weights)
+        assert np.allclose(gram, (design.T * weights) @ design, rtol=0, atol=1e-12 * gram.max())
+
+
+def test_variances_are_those_of_the_inverse(rng):
+    design, target = rng.normal(size=(30, 8)), rng.normal(size=8)
+    gram = with_ridge(design.T @ design)
+    beta, variances = coefficients(gram, target)
+    assert np.allclose(beta, np.linalg.solve(gram, target))
+    assert np.allclose(variances, np.linalg.inv(gram).diagonal())
+    assert np.allclose(solution(gram, target), beta)
 
 
 def test_the_values_of_a_sparse_polynomial_are_exact_and_in_doubt(game, truth):
