@@ -22,6 +22,7 @@ from coalitions import (
     shapley,
     top_k,
 )
+from coalitions.estimators.leverage import LeverageShap as Leverage
 from coalitions.values import door
 
 
@@ -80,6 +81,37 @@ def test_ctrl_c_returns_what_a_smaller_budget_would_have(every_game_is_long):
     np.testing.assert_array_equal(found.stderr, smaller.stderr)
     assert "stopped: interrupted" in found._repr_html_()
     assert json.loads(found.to_json())["stopped"] == "interrupted"
+
+
+def test_ctrl_c_uses_what_was_evaluated_where_estimates_take_long(monkeypatch):
+    monkeypatch.setattr(door, "LONG", 0.0)
+    monkeypatch.setattr(door, "MOST_SHARE", 0.0)  # so that only the first stage is estimated
+    game = FunctionGame(root, 12)
+    found = shapley(game, budget=400, batch_size=10, progress=interrupting(250))
+    assert (found.stopped, found.evaluations) == ("interrupted", 200)
+    np.testing.assert_array_equal(found.values, shapley(game, budget=200).values)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_an_estimate(monkeypatch):
+    monkeypatch.setattr(door, "LONG", 0.0)
+    monkeypatch.setattr(door, "MOST_SHARE", 0.0)
+    pressed = []
+
+    def estimated(self, pool, plain=Leverage.estimate, *, seed):
+        values = plain(self, pool, seed=seed)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+        return values
+
+    def progress(done, budget):
+        if done > 250:
+            pressed.append(done)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Leverage, "estimate", estimated)
+    game = FunctionGame(root, 12)
+    found = shapley(game, "leverage", budget=400, batch_size=10, progress=progress)
+    assert (found.stopped, found.evaluations) == ("interrupted", 26)
 
 
 def test_ctrl_c_in_an_exact_run_returns_an_estimate_that_says_so(every_game_is_long):
