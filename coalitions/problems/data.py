@@ -103,7 +103,7 @@ def data_game(
                 f"{name} has shape {answers.shape}; expected one target for each of"
                 f" {rows.shape[0]} rows, and at least one"
             )
-    measure = metric_of(metric, np.append(targets, truth))
+    measure = metric_of(metric, truth, targets)
     owner, labels = _owners(units, groups, names, len(targets))
     votes = metric == "accuracy" or (metric != "r2" and _classifies(model))
     game = DataGame(

@@ -194,7 +194,9 @@ def test_wrong_input_is_said_in_a_sentence(points):
         (partial(make, metric="acuracy"), "did you mean 'accuracy'"),
         (partial(make, least_points=0), "least_points is 0"),
         (partial(data_game, Mean(), X, y / 3, X_test, y_test), "say metric='r2'"),
-        (partial(data_game, Mean(), X, y * 0, X_test, y_test * 0, metric="r2"), "not all the same"),
+        (partial(data_game, Mean(), X, y, X_test, y_test * 0, metric="r2"), "are 0, 20 times"),
+        (partial(data_game, Mean(), X, y, X_test[:1], y_test[:1], metric="r2"), "1 times; r2 needs"),
+        (partial(data_game, Mean(), X, [*"abcdabcd"], X_test, y_test, metric="r2"), "are numbers"),
     ]:
         with pytest.raises(InvalidInputError, match=said):
             call()
