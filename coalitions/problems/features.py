@@ -80,7 +80,8 @@ def feature_game(
         raise InvalidInputError(
             f"the background has shape {np.shape(background)}; expected rows of features"
         )
-    row = np.asarray(x)
+    mixed = _is_frame(usual) and isinstance(x, list | tuple)  # each value keeps its kind
+    row = np.asarray(x, object if mixed else None)
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     d = usual.shape[1]
     if row.shape != (d,):
@@ -88,8 +89,9 @@ def feature_game(
             f"the row has shape {np.shape(x)}, but the background has {d} features; explain many"
             " rows by feature_games"
         )
-    if names is None and _is_frame(usual):
-        names = usual.columns
+    if _is_frame(usual):
+        _check_categories(row, usual)
+        names = usual.columns if names is None else names
     features = names_of(names, d, "features")
     players = grouped(groups, features)
     rows_per_call = max(1, CELLS_PER_CALL // d)
@@ -172,15 +174,16 @@ class FeatureGame(NamedGame):
             table = np.where(known[:, None, :], self.row, self.background)
             return table.reshape(-1, table.shape[2])
         # Column by column, so that each keeps its kind.
-        names, size = self.background.columns, len(self.background)
-        columns = {
-            name: np.where(
-                np.repeat(known[:, k], size),
-                np.asarray(self.row[k]),
-                np.tile(self.background.iloc[:, k].to_numpy(), len(known)),
-            )
-            for k, name in enumerate(names)
-        }
+        size = len(self.background)
+        every = np.tile(np.arange(size), len(known))
+        columns = {}
+        for k, name in enumerate(self.background.columns):
+            here, column = np.repeat(known[:, k], size), self.background.iloc[:, k]
+            if _has_categories(column):
+                columns[name] = column.array.take(every)
+                columns[name][here] = self.row[k]
+            else:
+                columns[name] = np.where(here, np.asarray(self.row[k]), column.to_numpy()[every])
         return type(self.background)(columns)
 
     def _predictions(self, table: Any, n_rows: int) -> FloatVector:  # noqa: ANN401
@@ -207,6 +210,24 @@ class FeatureGame(NamedGame):
 
 def _is_frame(table: Any) -> bool:  # noqa: ANN401 (pandas is not ours to import)
     return hasattr(table, "columns") and hasattr(table, "iloc")
+
+
+def _has_categories(column: Any) -> bool:  # noqa: ANN401
+    return hasattr(column.dtype, "categories")
+
+
+def _check_categories(row: Any, background: Any) -> None:  # noqa: ANN401
+    """Refuse a value that is none of the categories of its column."""
+    for k, name in enumerate(background.columns):
+        column = background.iloc[:, k]
+        if _has_categories(column):
+            try:
+                column.array[:1].copy()[:] = row[k]
+            except TypeError:
+                raise InvalidInputError(
+                    f"the row has {shown(row[k])} as {shown(name)}, which is none of the"
+                    f" categories of the background: {shown(column.dtype.categories.tolist())}"
+                ) from None
 
 
 def grouped(groups: Groups | None, features: tuple[str, ...]) -> dict[str, tuple[int, ...]]:

@@ -125,6 +125,24 @@ def test_a_frame_reaches_the_model_as_a_frame_with_its_kinds():
     assert len(feature_games(predict, frame, frame)) == 2
 
 
+def test_categories_reach_the_model_with_their_order():
+    pandas = pytest.importorskip("pandas")
+    sizes = pandas.CategoricalDtype(["S", "M", "L"], ordered=True)
+    frame = pandas.DataFrame({"size": ["M", "S", None], "price": [1.0, 2.0, 3.0]})
+    frame["size"] = frame["size"].astype(sizes)
+
+    def predict(rows):
+        assert rows["size"].dtype == sizes
+        return rows["size"].cat.codes + 10 * rows["price"]
+
+    game = feature_game(predict, ["L", 5.0], frame)
+    codes = [1, 0, -1]
+    assert game([[0, 0], [1, 0]]).tolist() == [20 + np.mean(codes), 22]
+    assert len(feature_games(predict, frame, frame)) == 3
+    with pytest.raises(InvalidInputError, match="the row has 'XL' as 'size', which is none of"):
+        feature_game(predict, ["XL", 5.0], frame)
+
+
 def test_a_model_of_scikit_learn(rng):
     pytest.importorskip("sklearn")
     from sklearn.ensemble import RandomForestClassifier
