@@ -94,6 +94,8 @@ def feature_game(
         names = usual.columns if names is None else names
     features = names_of(names, d, "features")
     players = grouped(groups, features)
+    if output is not None:
+        output = _output(output)
     rows_per_call = max(1, CELLS_PER_CALL // d)
     if batch_size is not None:
         rows_per_call = whole_number(batch_size, "the batch size", 1)
@@ -188,18 +190,18 @@ class FeatureGame(NamedGame):
 
     def _predictions(self, table: Any, n_rows: int) -> FloatVector:  # noqa: ANN401
         answer = np.asarray(self.predict(table))
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            answer = answer[:, 0]
-        if answer.ndim == 2 and self.output is not None:
-            if not -answer.shape[1] <= self.output < answer.shape[1]:
-                raise InvalidInputError(
-                    f"the output is {self.output}, but there are {answer.shape[1]} of them"
-                )
-            answer = answer[:, self.output]
-        if answer.ndim == 2:
+        outputs = answer.shape[1] if answer.ndim == 2 else 1
+        if self.output is None and outputs > 1:
             raise InvalidInputError(
-                f"the model has {answer.shape[1]} outputs; say which one to explain: output=…"
+                f"the model has {outputs} outputs; say which one to explain: output=…"
             )
+        output = self.output or 0
+        if not -outputs <= output < outputs:
+            raise InvalidInputError(
+                f"the output is {output}, but the number of outputs is {outputs}, counted from 0"
+            )
+        if answer.ndim == 2:
+            answer = answer[:, output]
         if answer.shape != (n_rows,) or answer.dtype.kind not in "biuf":
             raise InvalidInputError(
                 f"the model was asked for {n_rows} rows and answered with an array of shape"
@@ -210,6 +212,16 @@ class FeatureGame(NamedGame):
 
 def _is_frame(table: Any) -> bool:  # noqa: ANN401 (pandas is not ours to import)
     return hasattr(table, "columns") and hasattr(table, "iloc")
+
+
+def _output(output: object) -> int:
+    try:
+        return index(output)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInputError(
+            f"the output is {shown(output)}; it must be a whole number, the column of the"
+            " predictions to explain"
+        ) from None
 
 
 def _has_categories(column: Any) -> bool:  # noqa: ANN401
@@ -234,11 +246,22 @@ def grouped(groups: Groups | None, features: tuple[str, ...]) -> dict[str, tuple
     """Return the features of each player, by number."""
     if groups is None:
         return {name: (k,) for k, name in enumerate(features)}
+    if not isinstance(groups, Iterable):
+        raise InvalidInputError(
+            f"groups are {shown(groups)}; expected lists of features, such as {{'place': [0, 1]}}"
+        )
     named = groups if isinstance(groups, Mapping) else dict(enumerate(groups))
     players: dict[str, tuple[int, ...]] = {}
     owner: dict[int, str] = {}
     for name, members in named.items():
         label = str(name)
+        if label in players:
+            raise InvalidInputError(f"two groups are named {shown(label)}; each needs its own name")
+        if not isinstance(members, Iterable):
+            raise InvalidInputError(
+                f"the group {shown(label)} is {shown(members)}; expected a list of features, such"
+                f" as [{shown(members)}]"
+            )
         listed = [members] if isinstance(members, str) else list(members)
         players[label] = tuple(_feature(member, features) for member in listed)
         if not listed:

@@ -105,8 +105,10 @@ def test_one_of_several_outputs(rng, background):
     np.testing.assert_array_equal(game(all_coalitions(4)), plain(all_coalitions(4)))
     with pytest.raises(InvalidInputError, match="2 outputs; say which one"):
         feature_game(both, x, background)([1, 0, 0, 0])
-    with pytest.raises(InvalidInputError, match="the output is 2, but there are 2"):
+    with pytest.raises(InvalidInputError, match="the output is 2, but the number of outputs is 2"):
         feature_game(both, x, background, output=2)([1, 0, 0, 0])
+    with pytest.raises(InvalidInputError, match="the output is 3, but the number of outputs is 1"):
+        feature_game(bent, x, background, output=3)([1, 0, 0, 0])
 
 
 def test_a_frame_reaches_the_model_as_a_frame_with_its_kinds():
@@ -169,6 +171,10 @@ X = np.zeros(4)
         (partial(feature_game, bent, X, X, names="abc"), "for 4 features"),
         (partial(feature_game, bent, X, X, groups=[[0, 1], [1]]), "is in two groups"),
         (partial(feature_game, bent, X, X, groups=[[]]), "has no features"),
+        (partial(feature_game, bent, X, X, groups={1: [0], "1": [1]}), "two groups are named '1'"),
+        (partial(feature_game, bent, X, X, groups={"a": 0}), r"the group 'a' is 0; .* as \[0\]"),
+        (partial(feature_game, bent, X, X, groups=2), "groups are 2; expected lists"),
+        (partial(feature_game, bent, X, X, output="a"), "the output is 'a'; it must be a whole"),
         (partial(feature_game, bent, X, X, groups={}), "no groups of features"),
         (partial(feature_game, bent, X, X, groups=[[4]]), "4 is no feature"),
         (partial(feature_game, bent, X, X, groups=[["size"]]), "'size' is no feature"),
