@@ -247,6 +247,8 @@ def test_resume_refuses_another_game_and_leaves_closed_forms_alone(tmp_path):
     assert banzhaf(one, resume=tmp_path / "v").evaluations == 16
     with pytest.raises(InvalidInputError, match="values of another game"):
         shapley(FunctionGame(lambda rows: rows.any(axis=1), 4), resume=tmp_path / "v")
+    with pytest.raises(InvalidInputError, match="the folder for values is 5; it must be a path"):
+        shapley(one, resume=5)
     assert shapley(AirportGame([1, 2]), resume=tmp_path / "w").evaluations == 0
     assert not (tmp_path / "w").exists()
 
