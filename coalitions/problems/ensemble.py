@@ -68,8 +68,8 @@ def ensemble_game(
         said = said.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"predictions are of kind {said.dtype}, which only votes can be made of:"
-            " metric='accuracy'; for any other metric they must be numbers, [models, rows]"
+            f"predictions are of kind {said.dtype}; only numbers can be averaged, and words be"
+            " voted for by metric='accuracy'"
         ) from None
     if not np.isfinite(said).all():
         raise InvalidInputError("predictions must be finite numbers")

@@ -46,6 +46,7 @@ def interrupting(after):
     return progress
 
 
+@pytest.mark.parametrize("share", [1e9, 0.0])
 @pytest.mark.parametrize(
     ("players", "options"),
     [
@@ -56,8 +57,9 @@ def interrupting(after):
     ],
 )
 def test_a_long_game_has_the_same_values_and_no_coalition_twice(
-    players, options, every_game_is_long, monkeypatch
+    players, options, share, every_game_is_long, monkeypatch
 ):
+    monkeypatch.setattr(door, "MOST_SHARE", share)
     calls = []
     game = FunctionGame(lambda rows: calls.extend(map(bytes, rows)) or root(rows), players)
     staged = shapley(game, **options)

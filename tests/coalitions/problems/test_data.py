@@ -278,7 +278,7 @@ def test_wrong_ensembles_are_a_sentence():
         (partial(ensemble_game, [[1, 2]], [1]), "expected \\(models, rows\\)"),
         (partial(ensemble_game, [[[0.5], [0.5]]], [0, 1]), "probabilities of 1 classes"),
         (partial(ensemble_game, [[1, 2], [1]], [1, 2]), "predictions must be a table whose rows"),
-        (partial(ensemble_game, [["a", "b"]], ["a", "b"], metric=max), "which only votes"),
+        (partial(ensemble_game, [["a", "b"]], ["a", "b"], metric=max), "only numbers can"),
         (partial(ensemble_game, [[1, 2]], [1, 2], empty="x"), "empty is 'x'"),
         (partial(ensemble_game, [[np.inf, 1.0]], [0.0, 1.0], metric="r2"), "finite numbers"),
     ]:
