@@ -282,8 +282,8 @@ def _staged(
     """Return the last estimate of a row with more and more evaluations, and why it is the last.
 
     Each stage has the evaluations of the one before. Where the game is fast beside the estimates, a
-    stage is evaluated only. Ctrl-C ends the row at the last stage that is evaluated, a second one
-    at the last estimate; before the first there is nothing to return, and it goes its usual way.
+    stage is evaluated only. Ctrl-C ends the stage at work and returns the one before, a second one
+    the last estimate; before the first there is nothing to return, and it goes its usual way.
     """
     latest: _Outcome | None = None
     evaluated: _Stage | None = None  # after the latest estimate, without one of its own
