@@ -54,7 +54,7 @@ def stored(
     Raises
     ------
     InvalidInputError
-        The folder holds the values of another game.
+        The folder holds the values of another game, or is no path.
 
     Examples
     --------
@@ -66,6 +66,10 @@ def stored(
     ...     again([[1, 1, 0], [1, 0, 0]]), again.evaluations, len(again)
     (array([11.,  8.]), 1, 3)
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise InvalidInputError(
+            f"the folder for values is {shown(folder)}; it must be a path, such as 'values'"
+        )
     return StoredGame(game, Path(folder), name, batch_size)
 
 

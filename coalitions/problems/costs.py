@@ -10,7 +10,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError, shown
 from coalitions.game import BoolMatrix, FloatVector
-from coalitions.problems.named import NamedGame, names_of
+from coalitions.problems.named import NamedGame, names_of, number
 
 Costs: TypeAlias = Mapping[Any, float] | Callable[[tuple[str, ...]], float]
 
@@ -43,9 +43,8 @@ def cost_game(
     if callable(costs):
         if players is None:
             raise InvalidInputError("a function of costs does not say who plays; give players")
-        return CostGame(
-            costs, names_of(players, len(players := tuple(players)), "players"), savings
-        )
+        players = tuple(players)
+        return CostGame(costs, names_of(players, len(players), "players"), savings)
     if not isinstance(costs, Mapping) or not costs:
         raise InvalidInputError(
             "costs must be a mapping from groups to numbers, such as {('ann', 'bob'): 12},"
@@ -53,23 +52,22 @@ def cost_game(
         )
     table: dict[frozenset[str], float] = {}
     for group, cost in costs.items():
-        names = [group] if isinstance(group, str) else group
-        try:
-            members, price = frozenset(map(str, names)), float(cost)
-        except (TypeError, ValueError):
-            members, price = frozenset(), np.nan
-        if not np.isfinite(price):
+        if not isinstance(group, Iterable):
             raise InvalidInputError(
-                f"{shown(group)} costs {shown(cost)}; a group of names costs a finite number"
+                f"the costs are of {shown(group)}, which is neither a name nor a group of names;"
+                " names of players are text, such as 'ann'"
             )
+        members = frozenset([group] if isinstance(group, str) else map(str, group))
+        price = number(cost, f"the cost of {shown(group)}")
+        if not members and price:
+            raise InvalidInputError(f"nobody, {shown(group)}, costs {shown(cost)}; it must be 0")
         if table.setdefault(members, price) != price:
             raise InvalidInputError(f"{shown(group)} has two costs")
-    order = players
-    if order is None:
+    if players is None:
         groups = ([group] if isinstance(group, str) else group for group in costs)
-        order = dict.fromkeys(map(str, chain.from_iterable(groups)))
-    labels = names_of(order, len(order := tuple(order)), "players")
-    return CostGame(_Table(table), labels, savings)
+        players = dict.fromkeys(map(str, chain.from_iterable(groups)))
+    players = tuple(players)
+    return CostGame(_Table(table), names_of(players, len(players), "players"), savings)
 
 
 class CostGame(NamedGame):
@@ -90,7 +88,10 @@ class CostGame(NamedGame):
         return np.asarray(np.where(rows, alone, 0.0).sum(axis=1) - costs)
 
     def _cost(self, row: FloatVector | BoolMatrix) -> float:
-        return float(self.cost(tuple(compress(self.labels, row)))) if row.any() else 0.0
+        if not row.any():
+            return 0.0
+        members = tuple(compress(self.labels, row))
+        return number(self.cost(members), f"the cost of {shown(members)}")
 
 
 class _Table:

@@ -23,7 +23,7 @@ from coalitions.game import (
 )
 from coalitions.one_thread import one_blas_thread
 from coalitions.problems.metrics import Metric, metric_of
-from coalitions.problems.named import NamedGame, names_of
+from coalitions.problems.named import NamedGame, names_of, number
 from coalitions.sampling.estimator import Estimate
 
 UNITS = ("points", "groups")
@@ -103,7 +103,7 @@ def data_game(
                 f"{name} has shape {answers.shape}; expected one target for each of"
                 f" {rows.shape[0]} rows, and at least one"
             )
-    measure = metric_of(metric, np.append(targets, truth))
+    measure = metric_of(metric, truth, targets)
     owner, labels = _owners(units, groups, names, len(targets))
     votes = metric == "accuracy" or (metric != "r2" and _classifies(model))
     game = DataGame(
@@ -157,7 +157,7 @@ class DataGame(NamedGame):
         self.owner = owner
         self.labels = labels
         self.votes = votes
-        self.empty = None if empty is None else float(empty)
+        self.empty = None if empty is None else number(empty, "empty")
         self.least_points = least_points
 
     def _values(self, rows: BoolMatrix) -> FloatVector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.metrics import Metric, metric_of
-from coalitions.problems.named import NamedGame, names_of
+from coalitions.problems.named import NamedGame, names_of, number
 
 
 def ensemble_game(
@@ -47,7 +48,7 @@ def ensemble_game(
     >>> game([[1, 0, 0], [1, 1, 1]])
     array([0.75, 1.  ])
     """
-    said, truth = np.asarray(predictions), np.asarray(y)
+    said, truth = _array(predictions, "predictions"), _array(y, "y")
     if truth.ndim != 1 or said.ndim not in (2, 3) or said.shape[1] != len(truth) or not said.size:
         raise InvalidInputError(
             f"predictions have shape {said.shape} for {len(np.atleast_1d(truth))} rows; expected"
@@ -63,10 +64,23 @@ def ensemble_game(
             raise InvalidInputError(
                 f"there are probabilities of {said.shape[2]} classes, but y has {len(classes)}"
             )
-    said = said.astype(np.float64)
+    try:
+        said = said.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"predictions are of kind {said.dtype}; only numbers can be averaged, and words be"
+            " voted for by metric='accuracy'"
+        ) from None
     if not np.isfinite(said).all():
         raise InvalidInputError("predictions must be finite numbers")
     return EnsembleGame(said, truth, classes, measure, empty, names_of(names, len(said), "models"))
+
+
+def _array(rows: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        raise InvalidInputError(f"{what} must be a table whose rows are of one length") from None
 
 
 class EnsembleGame(NamedGame):
@@ -85,7 +99,7 @@ class EnsembleGame(NamedGame):
         self.truth = truth
         self.classes = classes
         self.metric = metric
-        self.empty = float(empty)
+        self.empty = number(empty, "empty")
         self.labels = labels
 
     def _values(self, rows: BoolMatrix) -> FloatVector:

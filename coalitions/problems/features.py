@@ -80,7 +80,8 @@ def feature_game(
         raise InvalidInputError(
             f"the background has shape {np.shape(background)}; expected rows of features"
         )
-    row = np.asarray(x)
+    mixed = _is_frame(usual) and isinstance(x, list | tuple)  # each value keeps its kind
+    row = np.asarray(x, object if mixed else None)
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     d = usual.shape[1]
     if row.shape != (d,):
@@ -88,10 +89,13 @@ def feature_game(
             f"the row has shape {np.shape(x)}, but the background has {d} features; explain many"
             " rows by feature_games"
         )
-    if names is None and _is_frame(usual):
-        names = usual.columns
+    if _is_frame(usual):
+        _check_categories(row, usual)
+        names = usual.columns if names is None else names
     features = names_of(names, d, "features")
     players = grouped(groups, features)
+    if output is not None:
+        output = _output(output)
     rows_per_call = max(1, CELLS_PER_CALL // d)
     if batch_size is not None:
         rows_per_call = whole_number(batch_size, "the batch size", 1)
@@ -172,31 +176,32 @@ class FeatureGame(NamedGame):
             table = np.where(known[:, None, :], self.row, self.background)
             return table.reshape(-1, table.shape[2])
         # Column by column, so that each keeps its kind.
-        names, size = self.background.columns, len(self.background)
-        columns = {
-            name: np.where(
-                np.repeat(known[:, k], size),
-                np.asarray(self.row[k]),
-                np.tile(self.background.iloc[:, k].to_numpy(), len(known)),
-            )
-            for k, name in enumerate(names)
-        }
+        size = len(self.background)
+        every = np.tile(np.arange(size), len(known))
+        columns = {}
+        for k, name in enumerate(self.background.columns):
+            here, column = np.repeat(known[:, k], size), self.background.iloc[:, k]
+            if _has_categories(column):
+                columns[name] = column.array.take(every)
+                columns[name][here] = self.row[k]
+            else:
+                columns[name] = np.where(here, np.asarray(self.row[k]), column.to_numpy()[every])
         return type(self.background)(columns)
 
     def _predictions(self, table: Any, n_rows: int) -> FloatVector:  # noqa: ANN401
         answer = np.asarray(self.predict(table))
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            answer = answer[:, 0]
-        if answer.ndim == 2 and self.output is not None:
-            if not -answer.shape[1] <= self.output < answer.shape[1]:
-                raise InvalidInputError(
-                    f"the output is {self.output}, but there are {answer.shape[1]} of them"
-                )
-            answer = answer[:, self.output]
-        if answer.ndim == 2:
+        outputs = answer.shape[1] if answer.ndim == 2 else 1
+        if self.output is None and outputs > 1:
             raise InvalidInputError(
-                f"the model has {answer.shape[1]} outputs; say which one to explain: output=…"
+                f"the model has {outputs} outputs; say which one to explain: output=…"
             )
+        output = self.output or 0
+        if not -outputs <= output < outputs:
+            raise InvalidInputError(
+                f"the output is {output}, but the number of outputs is {outputs}, counted from 0"
+            )
+        if answer.ndim == 2:
+            answer = answer[:, output]
         if answer.shape != (n_rows,) or answer.dtype.kind not in "biuf":
             raise InvalidInputError(
                 f"the model was asked for {n_rows} rows and answered with an array of shape"
@@ -209,15 +214,54 @@ def _is_frame(table: Any) -> bool:  # noqa: ANN401 (pandas is not ours to import
     return hasattr(table, "columns") and hasattr(table, "iloc")
 
 
+def _output(output: object) -> int:
+    try:
+        return index(output)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInputError(
+            f"the output is {shown(output)}; it must be a whole number, the column of the"
+            " predictions to explain"
+        ) from None
+
+
+def _has_categories(column: Any) -> bool:  # noqa: ANN401
+    return hasattr(column.dtype, "categories")
+
+
+def _check_categories(row: Any, background: Any) -> None:  # noqa: ANN401
+    """Refuse a value that is none of the categories of its column."""
+    for k, name in enumerate(background.columns):
+        column = background.iloc[:, k]
+        if _has_categories(column):
+            try:
+                column.array[:1].copy()[:] = row[k]
+            except TypeError:
+                raise InvalidInputError(
+                    f"the row has {shown(row[k])} as {shown(name)}, which is none of the"
+                    f" categories of the background: {shown(column.dtype.categories.tolist())}"
+                ) from None
+
+
 def grouped(groups: Groups | None, features: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     """Return the features of each player, by number."""
     if groups is None:
         return {name: (k,) for k, name in enumerate(features)}
+    if not isinstance(groups, Iterable):
+        raise InvalidInputError(
+            f"groups are {shown(groups)}; expected lists of features, such as {{'place': [0, 1]}}"
+        )
     named = groups if isinstance(groups, Mapping) else dict(enumerate(groups))
     players: dict[str, tuple[int, ...]] = {}
     owner: dict[int, str] = {}
     for name, members in named.items():
         label = str(name)
+        if label in players:
+            raise InvalidInputError(f"two groups are named {shown(label)}; each needs its own name")
+        if not isinstance(members, Iterable):
+            raise InvalidInputError(
+                f"the group {shown(label)} is {shown(members)}; expected a list of features, such"
+                f" as [{shown(members)}]"
+            )
         listed = [members] if isinstance(members, str) else list(members)
         players[label] = tuple(_feature(member, features) for member in listed)
         if not listed:

@@ -53,9 +53,12 @@ def flow_game(arcs: Iterable[Arc], source: Hashable, sink: Hashable) -> FlowGame
                 f"the arc from {shown(start)} to {shown(end)} has capacity {shown(capacity)};"
                 " it must be a finite number of at least 0"
             )
+        for node in (start, end):
+            _check_node(node)
         checked.append((start, end, size, None if owner is None else str(owner)))
     nodes = dict.fromkeys(node for start, end, _, _ in checked for node in (start, end))
     for name, node in (("source", source), ("sink", sink)):
+        _check_node(node)
         if node not in nodes:
             raise InvalidInputError(f"no arc touches the {name} {shown(node)}")
     if source == sink:
@@ -64,6 +67,15 @@ def flow_game(arcs: Iterable[Arc], source: Hashable, sink: Hashable) -> FlowGame
     if not labels:
         raise InvalidInputError("no arc has an owner, so there are no players")
     return FlowGame(checked, source, sink, labels)
+
+
+def _check_node(node: object) -> None:
+    try:
+        hash(node)
+    except TypeError:
+        raise InvalidInputError(
+            f"the node {shown(node)} is a {type(node).__name__}; nodes are names or numbers"
+        ) from None
 
 
 class FlowGame(NamedGame):

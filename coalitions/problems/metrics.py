@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError, did_you_mean
+from coalitions.errors import InvalidInputError, did_you_mean, shown
 
 Metric: TypeAlias = Callable[[Any, Any], float]
 """Called with the truth and the predictions."""
@@ -41,8 +41,15 @@ def r2(truth: Any, predicted: Any) -> float:  # noqa: ANN401 (arrays of numbers)
 METRICS: dict[str, Metric] = {"accuracy": accuracy, "r2": r2}
 
 
-def metric_of(metric: str | Metric, truth: Any) -> Metric:  # noqa: ANN401 (an array of targets)
-    """Return the function of a metric, after a look at whether it fits the targets."""
+def metric_of(
+    metric: str | Metric,
+    truth: Any,  # noqa: ANN401 (an array of targets)
+    learned: Any = (),  # noqa: ANN401
+) -> Metric:
+    """Return the function of a metric, after a look at whether it fits the targets.
+
+    It measures by the truth; what was learned from are targets of the same kind.
+    """
     if callable(metric):
         return metric
     if metric not in METRICS:
@@ -50,12 +57,18 @@ def metric_of(metric: str | Metric, truth: Any) -> Metric:  # noqa: ANN401 (an a
             f"there is no metric named {metric!r}; {did_you_mean(str(metric), METRICS)}there are:"
             f" {', '.join(METRICS)}, or any function of the truth and the predictions"
         )
-    targets = np.asarray(truth)
+    exact = np.asarray(truth)
+    targets = np.append(exact, learned) if len(learned) else exact
     fractions = targets.dtype.kind == "f" and (targets != np.round(targets)).any()
     if metric == "accuracy" and fractions:
         raise InvalidInputError(
             "the targets have fractions, so they are no classes; say metric='r2'"
         )
-    if metric == "r2" and (targets.dtype.kind not in "biuf" or not np.ptp(targets)):
-        raise InvalidInputError("r2 needs targets that are numbers and not all the same")
+    if metric == "r2" and targets.dtype.kind not in "biuf":
+        raise InvalidInputError("r2 needs targets that are numbers; for classes say 'accuracy'")
+    if metric == "r2" and (exact == exact[0]).all():
+        raise InvalidInputError(
+            f"the targets to measure with are {shown(exact[0].tolist())}, {len(exact)} times; r2"
+            " needs some that differ"
+        )
     return METRICS[metric]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, as_coalitions
 
 
@@ -49,6 +51,17 @@ def names_of(names: Iterable[Hashable] | None, n_players: int, what: str) -> tup
             f" {n_players} {what}; each needs its own"
         )
     return labels
+
+
+def number(value: Any, what: str) -> float:  # noqa: ANN401 (it comes from outside)
+    """Return the value as a finite number."""
+    try:
+        finite = float(value)
+    except (TypeError, ValueError, OverflowError):
+        finite = nan
+    if not isfinite(finite):
+        raise InvalidInputError(f"{what} is {shown(value)}; it must be a finite number")
+    return finite
 
 
 def numbers(values: ArrayLike, what: str, dimensions: int) -> FloatMatrix:

@@ -24,8 +24,8 @@ def minimum_cost_tree_game(
     Parameters
     ----------
     costs
-        What a link between two nodes costs [n + 1, n + 1], symmetric, not negative. Node 0 is the
-        source, node i + 1 is player i.
+        What a link between two nodes costs [n + 1, n + 1], symmetric, not negative, 0 on the
+        diagonal. Node 0 is the source, node i + 1 is player i.
     names
         Names of the players, without the source.
 
@@ -46,6 +46,12 @@ def minimum_cost_tree_game(
         )
     if (matrix != matrix.T).any() or (matrix < 0).any():
         raise InvalidInputError("costs of links must be symmetric and not negative")
+    if matrix.diagonal().any():
+        node = int(matrix.diagonal().argmax())
+        raise InvalidInputError(
+            f"a link from node {node} to itself costs {matrix[node, node]:g}; the diagonal must be"
+            " 0"
+        )
     return MinimumCostTreeGame(matrix, names_of(names, n, "players beside the source"))
 
 

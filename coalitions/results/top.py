@@ -115,7 +115,7 @@ def top_k(
     number = seed_of(seed)
     memory = cached(game)
     exact = n < 63 and 1 << n <= most
-    method = best_sampler(n, most).method  # one for all looks, so that nothing is asked for twice
+    sampler = best_sampler(n, most)  # one for all looks, so that nothing is asked for twice
 
     def report(done: int, size: int) -> None:
         del done, size  # of this look alone
@@ -125,16 +125,18 @@ def top_k(
     found: Top | None = None
     try:
         for look in looks:
+            complete = exact and look == most
             estimate = shapley(
                 memory,
-                "exact" if exact and look == most else method,
+                "auto" if complete else sampler.method,
                 look,
                 seed=number,
                 batch_size=batch_size,
                 progress=report,
                 interruptible=False,
             )
-            estimate = replace(estimate, evaluations=memory.evaluations)
+            reason = estimate.reason if complete else sampler.reason
+            estimate = replace(estimate, evaluations=memory.evaluations, reason=reason)
             before, found = found, _top(estimate, k, confidence, chances)
             if found.settled and not _confirmed(found, before):
                 found = replace(found, settled=False, open=tuple(range(n)))

@@ -26,6 +26,10 @@ class TooLongError(Exception):
     """A call to the game would take longer than it may; what is evaluated is remembered."""
 
 
+class SpentError(Exception):
+    """The budget is spent, and nobody waits for an estimate yet."""
+
+
 class Evaluator:
     """What an estimator sees of a game.
 
@@ -45,6 +49,12 @@ class Evaluator:
     most_seconds
         What one call of an estimator may take, as far as a few coalitions can tell; a longer one
         is refused by `TooLongError`. None for no limit.
+
+    Attributes
+    ----------
+    without_estimate
+        Raise `SpentError` as soon as the budget is spent: what was evaluated is remembered, and
+        the estimator does not come to its estimate.
     """
 
     def __init__(
@@ -59,6 +69,7 @@ class Evaluator:
         self.game = game
         self.budget = budget
         self.most_seconds = most_seconds
+        self.without_estimate = False
         self._batch_size = batch_size
         self._progress = progress
         self._calls = _Split(self)
@@ -120,7 +131,10 @@ class Evaluator:
 
     def __call__(self, coalitions: BoolMatrix) -> FloatVector:
         """Return the values of the coalitions [m, n], one for each row."""
-        return self._memory(coalitions)
+        values = self._memory(coalitions)
+        if self.without_estimate and self.left < 2:  # of pairs, one may be left over
+            raise SpentError
+        return values
 
     def unseen(self, coalitions: BoolMatrix) -> int:
         """Return how many distinct coalitions among these would cost an evaluation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.game import Game, closed_form_of, kernel_of, labels_of, players_of, table_of
 from coalitions.sampling.estimator import Estimate, Sampled, Sampler
-from coalitions.sampling.evaluator import EvaluationProgress, Evaluator, TooLongError
+from coalitions.sampling.evaluator import EvaluationProgress, Evaluator, SpentError, TooLongError
 
 EXACT_PLAYERS = 16
 """Up to this many players the default budget is all 2^n coalitions."""
@@ -248,6 +249,12 @@ class _Stage(NamedTuple):
     choice: Choice
     budget: int
 
+    def estimated(self, evaluator: Evaluator, seed: int) -> _Outcome:
+        """Return the estimate and how many evaluations it has."""
+        sampled = self.sampler.estimate(evaluator, seed=seed)
+        counted = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
+        return _Outcome(replace(sampled, evaluations=counted), self.choice, "")
+
 
 class _Outcome(NamedTuple):
     """The numbers, who found them, and why with less than the whole budget, if so."""
@@ -274,29 +281,38 @@ def _staged(
 ) -> _Outcome:
     """Return the last estimate of a row with more and more evaluations, and why it is the last.
 
-    Each stage has the evaluations of the one before. Ctrl-C ends the row at the last estimate that
-    is complete; before the first there is nothing to return, and it goes its usual way.
+    Each stage has the evaluations of the one before. Where the game is fast beside the estimates, a
+    stage is evaluated only. Ctrl-C ends the stage at work and returns the one before, a second one
+    the last estimate; before the first there is nothing to return, and it goes its usual way.
     """
     latest: _Outcome | None = None
+    evaluated: _Stage | None = None  # after the latest estimate, without one of its own
     overhead = 0.0  # what the estimate before took beside the game
     try:
         for stage in stages:
             whole = stage is stages[-1]
             each = evaluator.seconds / max(1, evaluator.evaluations)
             ahead = each * (stage.budget - evaluator.evaluations)
-            if target_error is None and not whole and overhead > MOST_SHARE * ahead:
-                continue
             begun, asked = clock(), evaluator.seconds
             part = evaluator if whole else evaluator.within(stage.budget)
-            sampled = stage.sampler.estimate(part, seed=seed)
-            counted = part.evaluations if sampled.evaluations is None else sampled.evaluations
-            latest = _Outcome(replace(sampled, evaluations=counted), stage.choice, "")
+            hurry = target_error is None and not whole and overhead > MOST_SHARE * ahead
+            part.without_estimate = hurry
+            try:
+                latest = stage.estimated(part, seed)
+            except SpentError:
+                evaluated = stage
+                continue
+            evaluated = None
             overhead = clock() - begun - (evaluator.seconds - asked)
-            if target_error is not None and not whole and sampled.stderr.max() <= target_error:
+            met = target_error is not None and latest.sampled.stderr.max() <= target_error
+            if met and not whole:
                 return latest._replace(stopped="target error")
     except KeyboardInterrupt:
         if latest is None or not interruptible:
             raise
+        if evaluated is not None:
+            with contextlib.suppress(KeyboardInterrupt):
+                latest = evaluated.estimated(evaluator.within(evaluated.budget), seed)
         return latest._replace(stopped="interrupted")
     assert latest is not None
     return latest

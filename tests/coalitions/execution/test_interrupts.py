@@ -22,6 +22,7 @@ from coalitions import (
     shapley,
     top_k,
 )
+from coalitions.estimators.leverage import LeverageShap as Leverage
 from coalitions.values import door
 
 
@@ -45,6 +46,7 @@ def interrupting(after):
     return progress
 
 
+@pytest.mark.parametrize("share", [1e9, 0.0])
 @pytest.mark.parametrize(
     ("players", "options"),
     [
@@ -55,8 +57,9 @@ def interrupting(after):
     ],
 )
 def test_a_long_game_has_the_same_values_and_no_coalition_twice(
-    players, options, every_game_is_long, monkeypatch
+    players, options, share, every_game_is_long, monkeypatch
 ):
+    monkeypatch.setattr(door, "MOST_SHARE", share)
     calls = []
     game = FunctionGame(lambda rows: calls.extend(map(bytes, rows)) or root(rows), players)
     staged = shapley(game, **options)
@@ -80,6 +83,37 @@ def test_ctrl_c_returns_what_a_smaller_budget_would_have(every_game_is_long):
     np.testing.assert_array_equal(found.stderr, smaller.stderr)
     assert "stopped: interrupted" in found._repr_html_()
     assert json.loads(found.to_json())["stopped"] == "interrupted"
+
+
+def test_ctrl_c_uses_what_was_evaluated_where_estimates_take_long(monkeypatch):
+    monkeypatch.setattr(door, "LONG", 0.0)
+    monkeypatch.setattr(door, "MOST_SHARE", 0.0)  # so that only the first stage is estimated
+    game = FunctionGame(root, 12)
+    found = shapley(game, budget=400, batch_size=10, progress=interrupting(250))
+    assert (found.stopped, found.evaluations) == ("interrupted", 200)
+    np.testing.assert_array_equal(found.values, shapley(game, budget=200).values)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_an_estimate(monkeypatch):
+    monkeypatch.setattr(door, "LONG", 0.0)
+    monkeypatch.setattr(door, "MOST_SHARE", 0.0)
+    pressed = []
+
+    def estimated(self, pool, plain=Leverage.estimate, *, seed):
+        values = plain(self, pool, seed=seed)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+        return values
+
+    def progress(done, budget):
+        if done > 250:
+            pressed.append(done)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Leverage, "estimate", estimated)
+    game = FunctionGame(root, 12)
+    found = shapley(game, "leverage", budget=400, batch_size=10, progress=progress)
+    assert (found.stopped, found.evaluations) == ("interrupted", 26)
 
 
 def test_ctrl_c_in_an_exact_run_returns_an_estimate_that_says_so(every_game_is_long):
@@ -215,6 +249,8 @@ def test_resume_refuses_another_game_and_leaves_closed_forms_alone(tmp_path):
     assert banzhaf(one, resume=tmp_path / "v").evaluations == 16
     with pytest.raises(InvalidInputError, match="values of another game"):
         shapley(FunctionGame(lambda rows: rows.any(axis=1), 4), resume=tmp_path / "v")
+    with pytest.raises(InvalidInputError, match="the folder for values is 5; it must be a path"):
+        shapley(one, resume=5)
     assert shapley(AirportGame([1, 2]), resume=tmp_path / "w").evaluations == 0
     assert not (tmp_path / "w").exists()
 

@@ -193,8 +193,14 @@ def test_wrong_input_is_said_in_a_sentence(points):
         (partial(make, units="groups", groups=[1]), "1 groups for 8 points"),
         (partial(make, metric="acuracy"), "did you mean 'accuracy'"),
         (partial(make, least_points=0), "least_points is 0"),
+        (partial(make, empty="x"), "empty is 'x'; it must be a finite number"),
         (partial(data_game, Mean(), X, y / 3, X_test, y_test), "say metric='r2'"),
-        (partial(data_game, Mean(), X, y * 0, X_test, y_test * 0, metric="r2"), "not all the same"),
+        (partial(data_game, Mean(), X, y, X_test, y_test * 0, metric="r2"), "are 0, 20 times"),
+        (
+            partial(data_game, Mean(), X, y, X_test[:1], y_test[:1], metric="r2"),
+            "1 times; r2 needs",
+        ),
+        (partial(data_game, Mean(), X, [*"abcdabcd"], X_test, y_test, metric="r2"), "are numbers"),
     ]:
         with pytest.raises(InvalidInputError, match=said):
             call()
@@ -271,6 +277,9 @@ def test_wrong_ensembles_are_a_sentence():
     for call, said in [
         (partial(ensemble_game, [[1, 2]], [1]), "expected \\(models, rows\\)"),
         (partial(ensemble_game, [[[0.5], [0.5]]], [0, 1]), "probabilities of 1 classes"),
+        (partial(ensemble_game, [[1, 2], [1]], [1, 2]), "predictions must be a table whose rows"),
+        (partial(ensemble_game, [["a", "b"]], ["a", "b"], metric=max), "only numbers can"),
+        (partial(ensemble_game, [[1, 2]], [1, 2], empty="x"), "empty is 'x'"),
         (partial(ensemble_game, [[np.inf, 1.0]], [0.0, 1.0], metric="r2"), "finite numbers"),
     ]:
         with pytest.raises(InvalidInputError, match=said):

@@ -105,8 +105,10 @@ def test_one_of_several_outputs(rng, background):
     np.testing.assert_array_equal(game(all_coalitions(4)), plain(all_coalitions(4)))
     with pytest.raises(InvalidInputError, match="2 outputs; say which one"):
         feature_game(both, x, background)([1, 0, 0, 0])
-    with pytest.raises(InvalidInputError, match="the output is 2, but there are 2"):
+    with pytest.raises(InvalidInputError, match="the output is 2, but the number of outputs is 2"):
         feature_game(both, x, background, output=2)([1, 0, 0, 0])
+    with pytest.raises(InvalidInputError, match="the output is 3, but the number of outputs is 1"):
+        feature_game(bent, x, background, output=3)([1, 0, 0, 0])
 
 
 def test_a_frame_reaches_the_model_as_a_frame_with_its_kinds():
@@ -123,6 +125,24 @@ def test_a_frame_reaches_the_model_as_a_frame_with_its_kinds():
     assert game.labels == ("size", "rooms", "town")
     assert game([[0, 0, 0], [1, 1, 1], [0, 0, 1]]).tolist() == [10, 13.5, 15]
     assert len(feature_games(predict, frame, frame)) == 2
+
+
+def test_categories_reach_the_model_with_their_order():
+    pandas = pytest.importorskip("pandas")
+    sizes = pandas.CategoricalDtype(["S", "M", "L"], ordered=True)
+    frame = pandas.DataFrame({"size": ["M", "S", None], "price": [1.0, 2.0, 3.0]})
+    frame["size"] = frame["size"].astype(sizes)
+
+    def predict(rows):
+        assert rows["size"].dtype == sizes
+        return rows["size"].cat.codes + 10 * rows["price"]
+
+    game = feature_game(predict, ["L", 5.0], frame)
+    codes = [1, 0, -1]
+    assert game([[0, 0], [1, 0]]).tolist() == [20 + np.mean(codes), 22]
+    assert len(feature_games(predict, frame, frame)) == 3
+    with pytest.raises(InvalidInputError, match="the row has 'XL' as 'size', which is none of"):
+        feature_game(predict, ["XL", 5.0], frame)
 
 
 def test_a_model_of_scikit_learn(rng):
@@ -151,6 +171,10 @@ X = np.zeros(4)
         (partial(feature_game, bent, X, X, names="abc"), "for 4 features"),
         (partial(feature_game, bent, X, X, groups=[[0, 1], [1]]), "is in two groups"),
         (partial(feature_game, bent, X, X, groups=[[]]), "has no features"),
+        (partial(feature_game, bent, X, X, groups={1: [0], "1": [1]}), "two groups are named '1'"),
+        (partial(feature_game, bent, X, X, groups={"a": 0}), r"the group 'a' is 0; .* as \[0\]"),
+        (partial(feature_game, bent, X, X, groups=2), "groups are 2; expected lists"),
+        (partial(feature_game, bent, X, X, output="a"), "the output is 'a'; it must be a whole"),
         (partial(feature_game, bent, X, X, groups={}), "no groups of features"),
         (partial(feature_game, bent, X, X, groups=[[4]]), "4 is no feature"),
         (partial(feature_game, bent, X, X, groups=[["size"]]), "'size' is no feature"),

@@ -146,6 +146,11 @@ def test_costs_by_a_function_and_an_order_of_players():
     assert cost_game({"a": 1, "b": 2, ("a", "b"): 2}, players="ba")([1, 0]).tolist() == [2]
 
 
+def test_players_may_come_one_by_one():
+    assert cost_game(len, (name for name in "abc")).labels == ("a", "b", "c")
+    assert cost_game({(): 0, "a": 1, "b": 2}, (name for name in "ba")).labels == ("b", "a")
+
+
 def test_synergies_of_all_kinds():
     graph = SynergyGraph([[0, 3], [3, 0]], labels=["ann", "bob"])
     assert synergy_game(graph).labels == ("ann", "bob")
@@ -182,12 +187,18 @@ def test_they_can_be_sent_to_workers_and_speak_in_batches(game):
         (partial(minimum_cost_tree_game, [[0, 1, 2]]), r"expected \(n \+ 1, n \+ 1\)"),
         (partial(minimum_cost_tree_game, [[0, 1], [2, 0]]), "must be symmetric"),
         (partial(flow_game, [(0, 1, -1, "a")], 0, 1), "has capacity -1"),
+        (partial(minimum_cost_tree_game, [[0, 1], [1, 5]]), "from node 1 to itself costs 5"),
+        (partial(flow_game, [([0], 1, 1, "a")], 0, 1), r"the node \[0\] is a list; nodes are"),
+        (partial(flow_game, [(0, 1, 1, "a")], 0, [1]), r"the node \[1\] is a list"),
         (partial(flow_game, [(0, 1)], 0, 1), "is no arc"),
         (partial(flow_game, [(0, 1, 1, "a")], 0, 2), "no arc touches the sink 2"),
         (partial(flow_game, [(0, 1, 1, "a")], 0, 0), "they must differ"),
         (partial(flow_game, [(0, 1, 1, None)], 0, 1), "there are no players"),
         (partial(cost_game, {}), "must be a mapping"),
-        (partial(cost_game, {("a",): "dear"}), "costs 'dear'"),
+        (partial(cost_game, {("a",): "dear"}), r"the cost of \('a',\) is 'dear'"),
+        (partial(cost_game, {0: 3, 1: 5, (0, 1): 6}), "of 0, .* names of players are text"),
+        (partial(cost_game, {(): 5, "a": 1}), r"nobody, \(\), costs 5; it must be 0"),
+        (partial(cost_game(lambda group: "dear", "ab"), [1, 1]), r"\('a', 'b'\) is 'dear'"),
         (partial(cost_game, {("a", "b"): 1, ("b", "a"): 2}), "has two costs"),
         (partial(cost_game, len), "give players"),
     ],

@@ -56,6 +56,14 @@ def test_one_look_alone_settles_nothing_unless_it_is_exact():
     assert top_k(easy, 4, budget=400).settled
 
 
+def test_the_method_has_a_reason_that_is_not_the_users():
+    easy = FunctionGame(lambda rows: rows @ np.arange(16.0), 16)
+    sampled = top_k(easy, 4).estimate
+    assert (sampled.method, sampled.reason[:23]) == ("leverage", "smallest measured error")
+    exact = top_k(FunctionGame(lambda rows: rows.any(axis=1), 4), 2).estimate
+    assert (exact.method, exact.reason[:8]) == ("exact", "all 2^4 ")
+
+
 def test_two_players_are_apart_if_their_difference_is_and_not_only_if_their_intervals_are():
     errors = np.full(30, 0.2)
     estimate = Estimate(np.where(np.arange(30) < 3, 1.1, 0.0), errors, 500, "portfolio")
