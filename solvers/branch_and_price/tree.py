@@ -12,6 +12,7 @@ import numpy as np
 from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
+from solvers.branch_and_price.listed_master import ListedMaster
 from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.neighbourhood import Nearby
@@ -125,7 +126,9 @@ class TreeSearch:
             problem, incumbent, self._solved_part, np.random.default_rng((seed, 5))
         )
         self._listed = all_coalitions(problem)
-        self.master = Master(problem, compiled=self._listed is None)
+        self.master = (
+            Master(problem) if self._listed is None else ListedMaster(problem, self._listed)
+        )
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
         self._entries: list[Prices | Fork] = [_half_sums(problem)]
@@ -212,7 +215,8 @@ class TreeSearch:
             return None
         prices = _padded(prices, len(master.triples))
         pricer = self._pricer(case)
-        inertia, root_steps = INERTIA, ROOT_STEPS
+        # Where all columns are known, the prices of the linear program are the best at once.
+        inertia, root_steps = INERTIA if self._listed is None else 0.0, ROOT_STEPS
         rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
         active = case.allows(master.members)
         while True:
