@@ -53,8 +53,13 @@ class Sets:
         The last two nodes, as a place in a matrix with one row after the other [c].
     sizes
         Where the sets of two nodes start, those of three, …, and the end.
-    holding
-        The numbers of the sets that hold a node [n, k].
+    children
+        For those of each size but the largest: the numbers of the sets that are the parent of some,
+        and where these start among those of the next size.
+    by_last, ends
+        The numbers of all sets in the order of their last nodes, and where those of a node start.
+    n_members
+        How many nodes they have, as floats [c].
     """
 
     members: BoolMatrix
@@ -64,7 +69,10 @@ class Sets:
     swapped: IntVector
     pair: IntVector
     sizes: tuple[int, ...]
-    holding: IntMatrix
+    children: tuple[tuple[IntVector, IntVector], ...]
+    by_last: IntVector
+    ends: IntVector
+    n_members: FloatVector
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -77,6 +85,17 @@ class Sets:
             own = slice(start, end)
             np.add(sums.take(self.parent[own]), amounts.take(self.last[own]), out=sums[own])
         return sums
+
+    def least(self, amounts: FloatVector) -> FloatVector:
+        """Return for each node the least amount of a set that holds it."""
+        # A set that holds a node is one in which it is the last, and nodes behind it.
+        least = amounts.copy()
+        levels = zip(self.sizes, self.sizes[1:], self.children, strict=False)
+        for start, end, (parents, starts) in reversed(list(levels)):
+            further = np.minimum.reduceat(least[start:end], starts)
+            least[parents] = np.minimum(least.take(parents), further)
+        of_nodes: FloatVector = np.minimum.reduceat(least.take(self.by_last), self.ends)
+        return of_nodes
 
     def worth(self, weights: IntMatrix) -> IntVector:
         """Return the sums of the weights inside each set."""
@@ -95,13 +114,15 @@ def sets_of(n_nodes: int, places: int) -> Sets:
     """Return all sets of one to so many nodes."""
     nodes = np.arange(n_nodes)
     parent, last, before, members = [nodes], [nodes], [nodes], [np.eye(n_nodes, dtype=np.bool_)]
-    sizes = [n_nodes]
-    first = 0
+    sizes, children, first = [n_nodes], [], 0
     for _ in range(places - 1):
         # A set is one that is a node smaller, and a node behind its last.
         behind = n_nodes - 1 - last[-1]
         smaller = np.repeat(np.arange(len(behind)), behind)
-        start = np.repeat(np.cumsum(behind) - behind, behind)
+        starts = np.cumsum(behind) - behind
+        start = np.repeat(starts, behind)
+        some = behind.nonzero()[0]
+        children.append((first + some, starts[some]))
         before.append(last[-1][smaller])
         last.append(before[-1] + 1 + np.arange(len(smaller)) - start)
         parent.append(first + smaller)
@@ -111,7 +132,7 @@ def sets_of(n_nodes: int, places: int) -> Sets:
         first = sizes[-1]
         sizes.append(first + len(smaller))
     numbers, ends, seconds = (np.concatenate(some) for some in (parent, last, before))
-    inside = np.concatenate(members)
+    inside, by_last = np.concatenate(members), ends.argsort(kind="stable")
     return Sets(
         members=inside,
         masks=inside @ (1 << nodes),
@@ -121,7 +142,10 @@ def sets_of(n_nodes: int, places: int) -> Sets:
         swapped=numbers + ends - seconds,
         pair=seconds * n_nodes + ends,
         sizes=tuple(sizes),
-        holding=np.nonzero(inside.T)[1].reshape(n_nodes, -1),
+        children=tuple(children),
+        by_last=by_last,
+        ends=ends[by_last].searchsorted(nodes),
+        n_members=inside.sum(axis=1, dtype=np.float64),
     )
 
 

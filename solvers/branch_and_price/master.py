@@ -15,8 +15,10 @@ by a millionth, each by another, which keeps the method from standing still.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -80,6 +82,9 @@ class Master:
         Triples of nodes that have a row [t, 3].
     """
 
+    complete: ClassVar[bool] = False
+    """Whether it has all coalitions as columns from the beginning."""
+
     def __init__(self, problem: Problem) -> None:
         n, sizes = problem.n, problem.sizes
         self.problem = problem
@@ -103,7 +108,7 @@ class Master:
         self._n_fixed = len(senses)
         self._senses = np.array(senses, np.int64)
         self._limits = np.array(limits)
-        shift = np.random.default_rng(0).uniform(0.5 * SHIFT, SHIFT, n)
+        shift = _shifts(0, n)
         self._shifted = self._limits.copy()
         self._shifted[:n] += shift
         self._shifted[n:] += shift.sum() * self._senses[n:]
@@ -133,7 +138,7 @@ class Master:
         """Take in rows."""
         self.triples = np.concatenate((self.triples, triples))
         more = len(triples)
-        shift = np.random.default_rng(len(self.triples)).uniform(0.5 * SHIFT, SHIFT, more)
+        shift = _shifts(len(self.triples), more)
         self._senses = np.concatenate((self._senses, np.ones(more, np.int64)))
         self._limits = np.concatenate((self._limits, np.ones(more)))
         self._shifted = np.concatenate((self._shifted, 1.0 + shift))
@@ -308,6 +313,8 @@ class Master:
     def _dense(self, columns: BoolMatrix) -> BoolMatrix:
         """Return which rows columns have [c, m]."""
         ones = np.ones((len(columns), len(self._counts)), np.bool_)
+        if not len(self.triples):
+            return np.concatenate((columns, ones), axis=1)
         held = columns[:, self.triples].sum(axis=2) >= 2
         return np.concatenate((columns, ones, held), axis=1)
 
@@ -355,3 +362,11 @@ class Master:
         earned = np.where(basis % 2, -dear, 0.0)
         earned[chosen] = costs[basis[chosen]]
         return np.maximum(self._shifted @ inverse, 0.0), inverse @ earned
+
+
+@functools.lru_cache(maxsize=16)
+def _shifts(seed: int, count: int) -> FloatVector:
+    """Return by how much right-hand sides are off."""
+    shifts = np.random.default_rng(seed).uniform(0.5 * SHIFT, SHIFT, count)
+    shifts.flags.writeable = False
+    return shifts

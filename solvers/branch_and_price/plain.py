@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions.game import FloatMatrix, IntVector
+from coalitions.game import BoolVector, FloatMatrix, IntVector
 
-STEEP = 1e-9
-"""What is less does not count as a slope."""
+STEEP, SLANT = 1e-9, 1e-7
+"""What is less does not count as a slope: in a column, and in a row."""
+
+FEASIBLE, NEARLY = 1e-9, 1e-4
+"""Levels may be wrong by so much, and by so much where nothing can be done about it: right-hand
+sides are off by a millionth, which may leave no feasible levels at all."""
 
 
 def plain_pivots(
@@ -48,4 +52,44 @@ def plain_pivots(
         np.multiply(column[:, None], row, out=change)
         table -= change
         basis[leaving] = numbers[entering]
+    return most
+
+
+def plain_dual_pivots(
+    table: FloatMatrix, basis: IntVector, numbers: IntVector, barred: BoolVector, most: int
+) -> int:
+    """Make levels feasible by at most so many exchanges of the dual simplex method.
+
+    Parameters
+    ----------
+    table, basis, numbers, most
+        As for `plain_pivots`; no column brings anything, but levels may be negative.
+    barred
+        Which columns of the basis must have no level at all [m]. It is changed.
+
+    Returns
+    -------
+    int
+        How many exchanges there were, −1 if no column is left that could enter.
+    """
+    levels, brings = table[:-1, -1], table[-1, :-1]
+    ratios, change = np.empty(len(brings)), np.empty_like(table)
+    for count in range(most):
+        wrong = np.where(barred, np.abs(levels), -levels)
+        leaving = int(wrong.argmax())
+        if wrong[leaving] <= FEASIBLE:
+            return count
+        slopes = table[leaving, :-1] if levels[leaving] > 0.0 else -table[leaving, :-1]
+        ratios.fill(np.inf)
+        np.divide(-brings, slopes, out=ratios, where=slopes > SLANT)
+        entering = int(ratios.argmin())
+        if slopes[entering] <= SLANT:
+            return count if wrong[leaving] <= NEARLY else -1
+        row = table[leaving] / table[leaving, entering]
+        column = table[:, entering].copy()
+        column[leaving] -= 1.0
+        np.multiply(column[:, None], row, out=change)
+        table -= change
+        basis[leaving] = numbers[entering]
+        barred[leaving] = False
     return most

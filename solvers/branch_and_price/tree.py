@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable
@@ -122,9 +123,7 @@ class TreeSearch:
         # After a dive: a descent, but nothing in a part. More local search takes more time than it
         # is worth: parts that are solved anew find more in it.
         self._local_rounds = None if most_cases is not None else 0
-        self._nearby = Nearby(
-            problem, incumbent, self._solved_part, np.random.default_rng((seed, 5))
-        )
+        self._seed = seed
         self._listed = all_coalitions(problem)
         self.master = (
             Master(problem) if self._listed is None else ListedMaster(problem, self._listed)
@@ -136,6 +135,11 @@ class TreeSearch:
         worst = np.sort(np.abs(problem.weights), axis=1)[:, -problem.places :].sum(axis=1).max()
         self._dear = 2.0 + 2.0 * float(worst) / unit
         self._dearest = 2.0 + 64.0 * float(np.abs(problem.weights).sum()) / unit
+
+    @functools.cached_property
+    def _nearby(self) -> Nearby:
+        rng = np.random.default_rng((self._seed, 5))
+        return Nearby(self.problem, self.incumbent, self._solved_part, rng)
 
     @property
     def bound(self) -> int:
@@ -199,7 +203,8 @@ class TreeSearch:
         return prices.total(self.problem.sizes.fewest, self.problem.sizes.most)
 
     def _closes(self, total: int) -> bool:
-        return self.problem.floor(total) <= self.allowed(self.incumbent.value)
+        reached, value = self.problem.floor(total), self.incumbent.value
+        return reached <= value or reached <= self.allowed(value)
 
     def _bounded(self, entry: int, case: Case, basis: IntVector) -> Open | None:
         """Lower the bound of a case; return the case, or None if it is closed."""
@@ -364,7 +369,7 @@ def _mixed(prices: Prices, relaxed: Relaxed, inertia: float, highest: int) -> Pr
     """Return prices between the best ones so far and those of the linear program."""
 
     def mixed(old: IntVector, new: FloatVector) -> IntVector:
-        blend = np.clip(inertia * old + (1.0 - inertia) * new, -highest, highest)
+        blend = np.minimum(np.maximum(inertia * old + (1.0 - inertia) * new, -highest), highest)
         whole: IntVector = np.rint(blend).astype(np.int64)
         return whole
 
