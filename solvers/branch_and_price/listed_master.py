@@ -95,9 +95,13 @@ class ListedMaster(Master):
         inverse = self._inverse(basis)
         earned = self._earned(basis, None if repaired else active, dear)
         for _ in range(ROUNDS):
-            table = self._table(inverse, earned, pool)
-            np.maximum(table[:-1, -1], 0.0, out=table[:-1, -1])
-            done = plain_pivots(table, basis, pool, TOLERANCE, PIVOTS)
+            # After the dual method, no column of the pool brings anything.
+            if repaired and len(pool) == table.shape[1] - 1:
+                done = 0
+            else:
+                table = self._table(inverse, earned, pool)
+                np.maximum(table[:-1, -1], 0.0, out=table[:-1, -1])
+                done = plain_pivots(table, basis, pool, TOLERANCE, PIVOTS)
             if done:
                 inverse = self._inverse(basis)
                 earned = self._earned(basis, None if repaired else active, dear)
@@ -143,8 +147,11 @@ class ListedMaster(Master):
     def _columns(self, pool: IntVector) -> tuple[FloatMatrix, FloatVector]:
         """Return the rows of columns [k, m], and what they are worth."""
         numbers = np.maximum(pool, 0)
-        matrix = self._dense(self.members[numbers]).astype(np.float64)
-        costs = self._worth[numbers]
+        members = self.members[numbers]
+        matrix, costs = np.ones((len(pool), len(self._senses))), self._worth[numbers]
+        matrix[:, : self.problem.n] = members
+        if len(self.triples):
+            matrix[:, self._n_fixed :] = held(members, self.triples)
         units = (pool < 0).nonzero()[0]
         if len(units):
             rows, missing = (-1 - pool[units]) // 2, pool[units] % 2 == 1

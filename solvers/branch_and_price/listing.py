@@ -246,7 +246,9 @@ class ListedPricer:
 
 def held(members: BoolMatrix, triples: IntMatrix) -> BoolMatrix:
     """Tell which coalitions have two nodes or more of which triples [c, t]."""
-    two: BoolMatrix = members[:, triples].sum(axis=2) >= 2
+    inside = np.zeros((members.shape[1], len(triples)))
+    inside[triples, np.arange(len(triples))[:, None]] = 1.0
+    two: BoolMatrix = members.astype(np.float64) @ inside > 1.5
     return two
 
 

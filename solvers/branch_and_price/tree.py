@@ -38,6 +38,9 @@ DIVE_EVERY, DIVE_NEARBY = 16, 8
 ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 """How often triples are added at the root, and in every other case."""
 
+ROOT_ROUNDS_LISTED = 2
+"""The same at the root where all coalitions are listed: more take longer than some more cases."""
+
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
 
@@ -222,7 +225,8 @@ class TreeSearch:
         pricer = self._pricer(case)
         # Where all columns are known, the prices of the linear program are the best at once.
         inertia, root_steps = INERTIA if self._listed is None else 0.0, ROOT_STEPS
-        rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
+        at_root = ROOT_ROUNDS if self._listed is None else ROOT_ROUNDS_LISTED
+        rounds_left = CASE_ROUNDS if entry else at_root
         active = case.allows(master.members)
         while True:
             self.check()
