@@ -41,8 +41,6 @@ class Sets:
     ----------
     members
         Who is in which [c, n].
-    masks
-        The same as bits [c].
     parent
         The number of the set without its last node [c].
     last
@@ -63,7 +61,6 @@ class Sets:
     """
 
     members: BoolMatrix
-    masks: IntVector
     parent: IntVector
     last: IntVector
     swapped: IntVector
@@ -75,7 +72,7 @@ class Sets:
     n_members: FloatVector
 
     def __len__(self) -> int:
-        return len(self.masks)
+        return len(self.last)
 
     def added(self, amounts: Amounts) -> Amounts:
         """Return the sums of what the nodes of each set have."""
@@ -135,7 +132,6 @@ def sets_of(n_nodes: int, places: int) -> Sets:
     inside, by_last = np.concatenate(members), ends.argsort(kind="stable")
     return Sets(
         members=inside,
-        masks=inside @ (1 << nodes),
         parent=numbers,
         last=ends,
         # Those that differ in the last node alone are neighbours.
