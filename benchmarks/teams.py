@@ -90,7 +90,7 @@ def timed(matrix, seconds, solver, **demands):
     spent = cpu_seconds() - began
     verdict = "proven" if found.optimal else f"gap {100 * found.gap:.2f} %"
     nodes = f"  {found.stats['nodes']} nodes" if "nodes" in found.stats else ""
-    line = f"{spent:8.2f} s  {verdict:12} {found.value:9.2f} ≤ {found.bound:9.2f}{nodes}"
+    line = f"{spent:8.3f} s  {verdict:12} {found.value:9.2f} ≤ {found.bound:9.2f}{nodes}"
     return spent, found.optimal, line
 
 
@@ -146,6 +146,10 @@ def main():
     asked = parser.parse_args()
     parts = asked.parts or ["targets", "peers"]
     solve(graph(24, 0), OURS, max_size=3)  # kernels are ready
+    few = {"min_size": 2, "max_size": 3, "n_groups": 4}
+    solve(graph(9, 0), OURS, **few)  # and what is loaded for small graphs
+    for peer in PEERS if "ratios" in parts or "peers" in parts else ():
+        solve(graph(9, 0), peer, formulation="full", **few)  # theirs as well
     if "ratios" in parts:
         seeds = range(asked.first, asked.first + asked.seeds)
         print_ratios(asked.seconds, seeds, asked.only, asked.most_players)

@@ -165,7 +165,7 @@ class ListedMaster(Master):
         """Return the inverse of a basis, transposed."""
         if np.array_equal(basis, self._pinned[0]):
             return self._pinned[1]
-        return np.linalg.inv(self._columns(basis)[0])
+        return np.ascontiguousarray(np.linalg.inv(self._columns(basis)[0]))
 
     def _earned(self, basis: IntVector, active: BoolVector | None, dear: float) -> FloatVector:
         """Return what a unit of each column of a basis brings; what is not active costs."""
