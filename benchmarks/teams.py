@@ -3,13 +3,14 @@
 Run from the repository's root::
 
     python benchmarks/teams.py [targets] [peers] [ratios] [--seconds 120] [--seeds 3] [--first 0]
-        [--only TEXT] [--gap 0.003]
+        [--only TEXT] [--gap 0.003] [--most-players 40]
 
 ``targets`` runs the families that must be proven, ``peers`` gives the smaller ones to HiGHS, CP-SAT
 and CBC on the full formulation (a quarter of an hour or more: they often need all their time), and
 prints how many times ours each took; a peer that has no proof at its limit took more than that.
 ``ratios`` prints by what factor each of them is slower where it finishes, for 20, 25, … players:
-the least and the geometric mean over the seeds. Who leaves a graph open gets no larger ones.
+the least and the geometric mean over the seeds, up to ``--most-players``. Who leaves a graph open
+gets no larger ones.
 Graphs are random, normal(0.1, 1) with two decimals; planted ones have 2 more inside planted teams.
 Times are CPU-seconds of this process and its children on one core; compilation and imports are not
 counted. ``--seconds`` is CPU time for ours, whatever else runs on the machine, and wall time for
@@ -89,21 +90,22 @@ def timed(matrix, seconds, solver, **demands):
     spent = cpu_seconds() - began
     verdict = "proven" if found.optimal else f"gap {100 * found.gap:.2f} %"
     nodes = f"  {found.stats['nodes']} nodes" if "nodes" in found.stats else ""
-    line = f"{spent:8.2f} s  {verdict:12} {found.value:9.2f} ≤ {found.bound:9.2f}{nodes}"
+    line = f"{spent:8.3f} s  {verdict:12} {found.value:9.2f} ≤ {found.bound:9.2f}{nodes}"
     return spent, found.optimal, line
 
 
-def print_ratios(seconds, seeds, only):
+def print_ratios(seconds, seeds, only, most_players):
     """Print a line for each demand, number of players and peer."""
+    players = [n for n in RATIO_PLAYERS if n <= most_players]
     for name, demands_of in RATIO_DEMANDS.items():
         left = [peer for peer in PEERS if only in name]
-        for n in RATIO_PLAYERS if left else ():
+        for n in players if left else ():
             demands = demands_of(n)
             matrices = [graph(n, seed) for seed in seeds]
             runs = [[timed(m, seconds, OURS, **demands) for _ in range(REPEATS)] for m in matrices]
             ours = [sum(run[0] for run in some) / REPEATS for some in runs]
             assert all(run[1] for some in runs for run in some)
-            print(f"{name:22} n = {n}  {OURS:16}  {_listed(ours, '.3f')} s", flush=True)
+            print(f"{name:22} n = {n}  {OURS:16}  {_listed(ours, '.4f')} s", flush=True)
             for peer in list(left):
                 theirs = []
                 for matrix in matrices:
@@ -139,12 +141,18 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--gap", type=float, default=0.0)
+    parser.add_argument("--most-players", type=int, default=max(RATIO_PLAYERS))
     parser.add_argument("--only", default="", help="families whose name has this text")
     asked = parser.parse_args()
     parts = asked.parts or ["targets", "peers"]
     solve(graph(24, 0), OURS, max_size=3)  # kernels are ready
+    few = {"min_size": 2, "max_size": 3, "n_groups": 4}
+    solve(graph(9, 0), OURS, **few)  # and what is loaded for small graphs
+    for peer in PEERS if "ratios" in parts or "peers" in parts else ():
+        solve(graph(9, 0), peer, formulation="full", **few)  # theirs as well
     if "ratios" in parts:
-        print_ratios(asked.seconds, range(asked.first, asked.first + asked.seeds), asked.only)
+        seeds = range(asked.first, asked.first + asked.seeds)
+        print_ratios(asked.seconds, seeds, asked.only, asked.most_players)
     if "targets" not in parts and "peers" not in parts:
         return
     for name, (n, demands) in TARGETS.items():

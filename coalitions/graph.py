@@ -585,9 +585,9 @@ def _checked_matrix(
     np.fill_diagonal(matrix, 0.0)  # ours: `_square` has copied it
     if missing is not None:
         _fill_in(matrix, missing)
-    bad = np.argwhere(~np.isfinite(matrix))
-    if len(bad):
-        a, b = bad[0]
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        a, b = np.argwhere(~finite)[0]
         unknown = " (or say what unknown pairs are worth: missing=0.0)"
         raise InvalidInputError(
             f"the synergy of {labels[a]!r} and {labels[b]!r} (row {a + 1}, column {b + 1}) is"
@@ -596,9 +596,9 @@ def _checked_matrix(
         )
     if symmetrise is not None:
         matrix = _symmetriser(symmetrise)(matrix, matrix.T)
-    differing = np.argwhere(np.triu(matrix != matrix.T))
-    if len(differing):
-        a, b = differing.T
+    differing = matrix != matrix.T
+    if differing.any():
+        a, b = np.nonzero(np.triu(differing))
         far = np.flatnonzero(~same_but_for_rounding(matrix[a, b], matrix[b, a]))
         if len(far):
             raise _not_symmetric(

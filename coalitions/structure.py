@@ -71,7 +71,10 @@ class CoalitionStructure:
             blocks: dict[int, list[int]] = {}
             for player, label in enumerate(vector.tolist()):
                 blocks.setdefault(label, []).append(player)
-            return cls(blocks.values())
+            # Members ascend, and blocks follow by their first: nothing is left to be checked.
+            structure = cls.__new__(cls)
+            object.__setattr__(structure, "coalitions", tuple(map(tuple, blocks.values())))
+            return structure
         _, numbers = np.unique(vector, return_inverse=True)
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1

@@ -421,13 +421,14 @@ def _without_dear_pairs(
     graph = problem.graph
     i, j, weight = graph.edges
     labels = answer.labels
-    value = sum(map(Fraction, weight[labels[i] == labels[j]].tolist()), Fraction(0))
     stake = at_stake(positive_weight(graph), losses(graph, labels))
-    proven = Fraction(answer.bound) - value <= EXACT_TOLERANCE * Fraction(stake)
     dear = weight < -2.0 * stake
     known = {(min(pair), max(pair)) for pair in sizes.apart}
     apart = known | set(zip(i[dear].tolist(), j[dear].tolist(), strict=True))
-    if proven or limits.expired or apart == known:
+    if limits.expired or apart == known:
+        return answer
+    value = sum(map(Fraction, weight[labels[i] == labels[j]].tolist()), Fraction(0))
+    if Fraction(answer.bound) - value <= EXACT_TOLERANCE * Fraction(stake):
         return answer
     kept = replace(sizes, apart=tuple(sorted(apart)))
     again = _with_sizes(problem, call, limits, labels, kept)

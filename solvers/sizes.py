@@ -45,13 +45,13 @@ class Sizes:
 
     def met_by(self, labels: IntVector) -> bool:
         """Tell whether a structure, given by a block number for each node, meets the demands."""
-        block = np.unique(labels, return_inverse=True)[1]
-        players = np.bincount(block, self.players)
+        players = np.bincount(labels, self.players)
+        players = players[players > 0]
         return bool(
             self.fewest <= len(players) <= self.most
             and players.min() >= self.min_size
             and players.max() <= self.max_size
-            and (not len(self.loads) or np.bincount(block, self.loads).max() <= self.max_load)
-            and all(len(set(block[list(role)].tolist())) == len(players) for role in self.roles)
-            and not any(block[a] == block[b] for a, b in self.apart)
+            and (not len(self.loads) or np.bincount(labels, self.loads).max() <= self.max_load)
+            and all(len(set(labels[list(role)].tolist())) == len(players) for role in self.roles)
+            and not any(labels[a] == labels[b] for a, b in self.apart)
         )

@@ -67,6 +67,8 @@ def dive(
             left = case.allows(master.members) & ~(master.members & fixed).any(axis=1)
             left[chosen] = True
             relaxed = master.solve(left, relaxed.basis, dear)
+            if master.complete:
+                break
             priced = pricer.price(
                 proposal(relaxed), keep=1, root_steps=root_steps, check=check, order=order
             )

@@ -15,8 +15,10 @@ by a millionth, each by another, which keeps the method from standing still.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -80,9 +82,12 @@ class Master:
         Triples of nodes that have a row [t, 3].
     """
 
-    def __init__(self, problem: Problem, *, compiled: bool = True) -> None:
+    complete: ClassVar[bool] = False
+    """Whether it has all coalitions as columns from the beginning."""
+
+    def __init__(self, problem: Problem) -> None:
         n, sizes = problem.n, problem.sizes
-        self.problem, self._compiled = problem, compiled
+        self.problem = problem
         self.members: BoolMatrix = np.zeros((0, n), np.bool_)
         self.worth: IntVector = np.zeros(0, np.int64)
         self.triples: IntMatrix = np.zeros((0, 3), np.int64)
@@ -103,7 +108,7 @@ class Master:
         self._n_fixed = len(senses)
         self._senses = np.array(senses, np.int64)
         self._limits = np.array(limits)
-        shift = np.random.default_rng(0).uniform(0.5 * SHIFT, SHIFT, n)
+        shift = _shifts(0, n)
         self._shifted = self._limits.copy()
         self._shifted[:n] += shift
         self._shifted[n:] += shift.sum() * self._senses[n:]
@@ -133,11 +138,11 @@ class Master:
         """Take in rows."""
         self.triples = np.concatenate((self.triples, triples))
         more = len(triples)
-        shift = np.random.default_rng(len(self.triples)).uniform(0.5 * SHIFT, SHIFT, more)
+        shift = _shifts(len(self.triples), more)
         self._senses = np.concatenate((self._senses, np.ones(more, np.int64)))
         self._limits = np.concatenate((self._limits, np.ones(more)))
         self._shifted = np.concatenate((self._shifted, 1.0 + shift))
-        self._starts, self._rows = self._entries(self.members)
+        self._renew_entries()
 
     def drop_triples(self, basis: IntVector) -> tuple[IntVector, IntVector]:
         """Leave out rows that do not matter in a basis; return the rest of it, and which are left.
@@ -156,7 +161,7 @@ class Master:
         self.triples = self.triples[left]
         self._senses, self._limits = self._senses[stay], self._limits[stay]
         self._shifted = self._shifted[stay]
-        self._starts, self._rows = self._entries(self.members)
+        self._renew_entries()
         return basis, left
 
     def start(self) -> IntVector:
@@ -174,26 +179,19 @@ class Master:
         self._pinned = basis, inverse, 0
         return basis
 
-    def solve(
-        self, active: BoolVector, basis: IntVector, dear: float, most: int | None = None
-    ) -> Relaxed:
+    def solve(self, active: BoolVector, basis: IntVector, dear: float) -> Relaxed:
         """Solve with some of the columns, from a basis; what is not there costs `dear`.
 
-        The basis may hold other columns, and may lack the rows that were added last. After `most`
-        exchanges it is enough.
+        The basis may hold other columns, and may lack the rows that were added last.
         """
         try:
-            return self._solved(active, basis, dear, most)
+            return self._solved(active, basis, dear)
         except np.linalg.LinAlgError:
             # Roundings led to columns that are no basis: from nothing, there is another way.
-            return self._solved(active, self.start(), dear, most)
+            return self._solved(active, self.start(), dear)
 
-    def _solved(
-        self, active: BoolVector, basis: IntVector, dear: float, most: int | None
-    ) -> Relaxed:
-        basis = self._completed(basis)
-        if self._compiled and most is None:
-            basis = self._repaired(active, basis, dear)
+    def _solved(self, active: BoolVector, basis: IntVector, dear: float) -> Relaxed:
+        basis = self._repaired(active, self._completed(basis), dear)
         costs = self._costs()
         costs[~active] = -dear
         allowed = np.flatnonzero(active)
@@ -201,10 +199,16 @@ class Master:
         while True:
             inverse, age = self._known_inverse(basis)
             levels, duals = self._solution(basis, inverse, costs, dear)
-            done = exchange(basis, inverse, levels, duals, most or PIVOTS_AT_ONCE)
+            done = exchange(basis, inverse, levels, duals, PIVOTS_AT_ONCE)
             self._kept = basis.copy(), inverse, age + done
-            if done < PIVOTS_AT_ONCE or (most is not None and done >= most):
+            if done < PIVOTS_AT_ONCE:
                 break
+        return self._relaxed(active, basis, inverse, duals)
+
+    def _relaxed(
+        self, active: BoolVector, basis: IntVector, inverse: FloatMatrix, duals: FloatVector
+    ) -> Relaxed:
+        """Return the solution of a basis."""
         exact = self._limits @ inverse
         n = self.problem.n
         chosen = basis >= 0
@@ -228,8 +232,6 @@ class Master:
 
         The basis is best for more of them; so many exchanges of the dual method must do.
         """
-        if not self._compiled:
-            return self.solve(active, basis, dear, most).value
         prices = self._dual(active, basis, dear, most)[3]
         return float(prices @ self._limits) * self._unit
 
@@ -289,28 +291,12 @@ class Master:
         return done, basis, inverse, prices, age
 
     def _exchanges(self, active: IntVector, costs: FloatVector) -> Exchange:
-        """Return the simplex method on some columns, compiled or not."""
-        if not self._compiled:
-            from solvers.branch_and_price.plain import plain_pivots
-
-            dense = self._dense(self.members[active]).astype(np.float64)
-
-            def plain(
-                basis: IntVector,
-                inverse: FloatMatrix,
-                levels: FloatVector,
-                duals: FloatVector,
-                most: int,
-            ) -> int:
-                state = basis, active, inverse, levels, duals
-                return plain_pivots(dense, costs[active], self._senses, *state, TOLERANCE, most)
-
-            return plain
+        """Return the simplex method on some columns."""
         from solvers.branch_and_price._simplex import SHORT, pivots
 
         short, direction = np.zeros(SHORT, np.int64), np.zeros(len(self._senses))
 
-        def compiled(
+        def exchange(
             basis: IntVector,
             inverse: FloatMatrix,
             levels: FloatVector,
@@ -322,13 +308,19 @@ class Master:
             done: int = pivots(*columns, basis, inverse, levels, duals, *room, TOLERANCE, most)
             return done
 
-        return compiled
+        return exchange
 
     def _dense(self, columns: BoolMatrix) -> BoolMatrix:
         """Return which rows columns have [c, m]."""
         ones = np.ones((len(columns), len(self._counts)), np.bool_)
+        if not len(self.triples):
+            return np.concatenate((columns, ones), axis=1)
         held = columns[:, self.triples].sum(axis=2) >= 2
         return np.concatenate((columns, ones, held), axis=1)
+
+    def _renew_entries(self) -> None:
+        """Note which rows all columns have."""
+        self._starts, self._rows = self._entries(self.members)
 
     def _entries(self, columns: BoolMatrix) -> tuple[IntVector, IntVector]:
         """Return the rows of columns, one after the other, and where each column starts."""
@@ -370,3 +362,11 @@ class Master:
         earned = np.where(basis % 2, -dear, 0.0)
         earned[chosen] = costs[basis[chosen]]
         return np.maximum(self._shifted @ inverse, 0.0), inverse @ earned
+
+
+@functools.lru_cache(maxsize=16)
+def _shifts(seed: int, count: int) -> FloatVector:
+    """Return by how much right-hand sides are off."""
+    shifts = np.random.default_rng(seed).uniform(0.5 * SHIFT, SHIFT, count)
+    shifts.flags.writeable = False
+    return shifts

@@ -147,7 +147,8 @@ def _searched(
         incumbent.begin(warm_start)
         if wide:
             general = _general_bound(graph, incumbent, limits)
-        if incumbent.labels is None or general > scaled.bound(allowed(incumbent.value)):
+        unknown = general == math.inf or incumbent.labels is None
+        if unknown or general > scaled.bound(allowed(incumbent.value)):
             tree.run()
     except TimeIsUp:
         pass

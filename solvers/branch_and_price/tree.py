@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
+from solvers.branch_and_price.listed_master import ListedMaster
 from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.neighbourhood import Nearby
@@ -35,6 +37,9 @@ DIVE_EVERY, DIVE_NEARBY = 16, 8
 
 ROOT_ROUNDS, CASE_ROUNDS = 12, 0
 """How often triples are added at the root, and in every other case."""
+
+ROOT_ROUNDS_LISTED = 2
+"""The same at the root where all coalitions are listed: more take longer than some more cases."""
 
 MOST_TRIPLES = 1.5
 """Triples in all, as a multiple of the nodes."""
@@ -121,11 +126,11 @@ class TreeSearch:
         # After a dive: a descent, but nothing in a part. More local search takes more time than it
         # is worth: parts that are solved anew find more in it.
         self._local_rounds = None if most_cases is not None else 0
-        self._nearby = Nearby(
-            problem, incumbent, self._solved_part, np.random.default_rng((seed, 5))
-        )
+        self._seed = seed
         self._listed = all_coalitions(problem)
-        self.master = Master(problem, compiled=self._listed is None)
+        self.master = (
+            Master(problem) if self._listed is None else ListedMaster(problem, self._listed)
+        )
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
         self._entries: list[Prices | Fork] = [_half_sums(problem)]
@@ -133,6 +138,11 @@ class TreeSearch:
         worst = np.sort(np.abs(problem.weights), axis=1)[:, -problem.places :].sum(axis=1).max()
         self._dear = 2.0 + 2.0 * float(worst) / unit
         self._dearest = 2.0 + 64.0 * float(np.abs(problem.weights).sum()) / unit
+
+    @functools.cached_property
+    def _nearby(self) -> Nearby:
+        rng = np.random.default_rng((self._seed, 5))
+        return Nearby(self.problem, self.incumbent, self._solved_part, rng)
 
     @property
     def bound(self) -> int:
@@ -196,7 +206,8 @@ class TreeSearch:
         return prices.total(self.problem.sizes.fewest, self.problem.sizes.most)
 
     def _closes(self, total: int) -> bool:
-        return self.problem.floor(total) <= self.allowed(self.incumbent.value)
+        reached, value = self.problem.floor(total), self.incumbent.value
+        return reached <= value or reached <= self.allowed(value)
 
     def _bounded(self, entry: int, case: Case, basis: IntVector) -> Open | None:
         """Lower the bound of a case; return the case, or None if it is closed."""
@@ -212,8 +223,10 @@ class TreeSearch:
             return None
         prices = _padded(prices, len(master.triples))
         pricer = self._pricer(case)
-        inertia, root_steps = INERTIA, ROOT_STEPS
-        rounds_left = CASE_ROUNDS if entry else ROOT_ROUNDS
+        # Where all columns are known, the prices of the linear program are the best at once.
+        inertia, root_steps = INERTIA if self._listed is None else 0.0, ROOT_STEPS
+        at_root = ROOT_ROUNDS if self._listed is None else ROOT_ROUNDS_LISTED
+        rounds_left = CASE_ROUNDS if entry else at_root
         active = case.allows(master.members)
         while True:
             self.check()
@@ -360,7 +373,7 @@ def _mixed(prices: Prices, relaxed: Relaxed, inertia: float, highest: int) -> Pr
     """Return prices between the best ones so far and those of the linear program."""
 
     def mixed(old: IntVector, new: FloatVector) -> IntVector:
-        blend = np.clip(inertia * old + (1.0 - inertia) * new, -highest, highest)
+        blend = np.minimum(np.maximum(inertia * old + (1.0 - inertia) * new, -highest), highest)
         whole: IntVector = np.rint(blend).astype(np.int64)
         return whole
 

@@ -34,6 +34,9 @@ def first_structure(sizes: Sizes, most_steps: int = MOST_STEPS) -> IntVector | N
             f"{crowd} players must all be apart from each other (cannot_link), but there can be at"
             f" most {sizes.most} coalitions"
         )
+    even = _evenly(sizes)
+    if even is not None:
+        return even
     search = _Placement(sizes)
     n = len(sizes.players)
     choice = [0] * n  # the coalition to try next for the node at each depth
@@ -61,6 +64,15 @@ def first_structure(sizes: Sizes, most_steps: int = MOST_STEPS) -> IntVector | N
     raise InfeasibleError(
         "no structure meets the demands: every way to place the players was tried"
     )
+
+
+def _evenly(sizes: Sizes) -> IntVector | None:
+    """Return coalitions of nearly the same size where sizes are all that is demanded."""
+    n = len(sizes.players)
+    if len(sizes.loads) or sizes.roles or sizes.apart or (sizes.players != 1).any():
+        return None
+    labels = np.arange(n) * sizes.fewest // n
+    return labels if sizes.met_by(labels) else None
 
 
 class _Placement:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from solvers.branch_and_price.listed_master import ListedMaster
+from solvers.branch_and_price.listing import all_coalitions
 from solvers.branch_and_price.master import Master
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.sizes import Sizes
@@ -97,3 +99,34 @@ def test_columns_that_are_no_basis_lead_to_the_same_end():
     twice = np.zeros(6, np.int64)
     assert master.solve(active, twice, 100.0).value == pytest.approx(right.value)
     assert master.pinned(twice).tolist() == master.start().tolist()
+
+
+@pytest.mark.parametrize("kind", ["ties", "weights"])
+def test_a_list_of_coalitions_is_worth_the_same_without_a_compiler(kind):
+    for seed in range(6):
+        rng = np.random.default_rng((seed, 2))
+        master = whole_master(seed, kind)
+        listed = ListedMaster(master.problem, all_coalitions(master.problem))
+        case = Case.whole(master.problem)
+        basis = listed.start()
+        for _ in range(6):
+            relaxed = listed.solve(case.allows(listed.members), basis, DEAR)
+            truth = by_scipy(master, case.allows(master.members))
+            unit = 2.0**master.problem.bits
+            assert relaxed.value == pytest.approx(truth, rel=1e-6, abs=1e-3 * unit)
+            assert relaxed.missing < 1e-4
+            basis = listed.pinned(relaxed.basis)
+            a, b = rng.choice(N, 2, replace=False).tolist()
+            fewer = case.with_together(a, b) if rng.random() < 0.5 else case.with_apart(a, b)
+            case = case if fewer.misfit() is not None else fewer
+
+
+def test_prices_of_an_ascent_pay_for_all_coalitions():
+    for seed in range(5):
+        problem = whole_master(seed, "weights").problem
+        listed = all_coalitions(problem)
+        master = ListedMaster(problem, listed)
+        paid = listed.sets.added(master._ascent()) * master._unit
+        assert (paid >= listed.worth * (1 - 1e-12) - 1e-3).all()
+        half_sums = np.sort(np.maximum(problem.units, 0), axis=1)[:, -2:].sum() / 2
+        assert master._ascent().sum() * master._unit < 0.95 * half_sums

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.branch_and_price import pricing
-from solvers.branch_and_price.listing import ListedPricer, all_coalitions
+from solvers.branch_and_price.listing import ListedPricer, all_coalitions, sets_of
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.sizes import Sizes
@@ -103,7 +103,7 @@ def test_a_list_that_would_be_long_is_not_made():
     listed = all_coalitions(Problem.of(weights, few))
     assert listed is not None
     assert len(listed) == 20 + 190 + 1140 + 4845
-    assert len(np.unique(listed.masks)) == len(listed)
+    assert len(np.unique(listed.sets.members, axis=0)) == len(listed)
     assert all_coalitions(Problem.of(weights, Sizes(np.ones(20, np.int64), 1, 20, 1, 20))) is None
 
 
@@ -148,3 +148,21 @@ def test_whoever_looks_at_the_clock_may_end_the_search(monkeypatch):
 
     with pytest.raises(TimeoutError):
         Pricer(case, np.zeros((0, 3), np.int64)).price(asked, keep=2, root_steps=10**9, check=stop)
+
+
+def test_sums_over_all_sets_are_those_of_their_members():
+    rng = np.random.default_rng(3)
+    for n, places in ((1, 1), (5, 1), (7, 3), (6, 6)):
+        sets = sets_of(n, places)
+        members = [
+            c for size in range(1, places + 1) for c in itertools.combinations(range(n), size)
+        ]
+        assert [tuple(np.flatnonzero(row)) for row in sets.members] == members
+        amounts = rng.integers(-9, 10, n)
+        assert sets.added(amounts).tolist() == [amounts[list(c)].sum() for c in members]
+        upper = np.triu(rng.integers(-9, 10, (n, n)), 1)
+        inside = [upper[np.ix_(c, c)].sum() for c in members]
+        assert sets.worth(upper + upper.T).tolist() == inside
+        some = rng.random(len(members))
+        least = [min(x for x, c in zip(some, members, strict=True) if i in c) for i in range(n)]
+        assert sets.least(some).tolist() == least
