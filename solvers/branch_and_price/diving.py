@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from coalitions.game import IntVector
-from solvers.branch_and_price.listing import ListedPricer
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.pricing import Pricer, Prices
+from solvers.branch_and_price.small.listing import ListedPricer
 
 ROUNDS = 2
 """Searches for columns after each fixing."""

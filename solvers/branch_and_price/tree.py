@@ -13,13 +13,13 @@ import numpy as np
 from coalitions.game import FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.diving import dive
 from solvers.branch_and_price.incumbent import Incumbent
-from solvers.branch_and_price.listed_master import ListedMaster
-from solvers.branch_and_price.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.master import Master, Relaxed
 from solvers.branch_and_price.neighbourhood import Nearby
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
 from solvers.branch_and_price.record import Record
+from solvers.branch_and_price.small.listed_master import ListedMaster
+from solvers.branch_and_price.small.listing import ListedPricer, all_coalitions
 from solvers.branch_and_price.triples import violated
 from solvers.proofs.teams import Fork, Leaf
 

@@ -330,7 +330,7 @@ def test_with_and_without_a_compiler_the_best_is_worth_the_same(monkeypatch):
         demands = {"min_size": 2, "max_size": 4, "n_groups": (4, 6)}
         plain_one = solve(matrix, "branch-and-price", **demands)
         with monkeypatch.context() as patch:
-            patch.setattr("solvers.branch_and_price.listing.MOST_NODES", 0)
+            patch.setattr("solvers.branch_and_price.small.listing.MOST_NODES", 0)
             compiled = solve(matrix, "branch-and-price", **demands)
         assert plain_one.optimal
         assert compiled.optimal

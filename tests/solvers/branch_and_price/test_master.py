@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from solvers.branch_and_price.listed_master import ListedMaster
-from solvers.branch_and_price.listing import all_coalitions
 from solvers.branch_and_price.master import Master
 from solvers.branch_and_price.problem import Case, Problem
+from solvers.branch_and_price.small.listed_master import ListedMaster
+from solvers.branch_and_price.small.listing import all_coalitions
 from solvers.sizes import Sizes
 
 N, DEAR = 12, 1000.0

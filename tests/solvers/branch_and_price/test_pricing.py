@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.branch_and_price import pricing
-from solvers.branch_and_price.listing import ListedPricer, all_coalitions, sets_of
 from solvers.branch_and_price.pricing import Pricer, Prices
 from solvers.branch_and_price.problem import Case, Problem
+from solvers.branch_and_price.small.listing import ListedPricer, all_coalitions, sets_of
 from solvers.sizes import Sizes
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from coalitions.game import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
-from solvers.branch_and_price.listing import NEVER, Listing, held
 from solvers.branch_and_price.master import TOLERANCE, Master, Relaxed
-from solvers.branch_and_price.plain import NEARLY, plain_dual_pivots, plain_pivots
 from solvers.branch_and_price.problem import Problem
+from solvers.branch_and_price.small.listing import NEVER, Listing, held
+from solvers.branch_and_price.small.simplex import NEARLY, plain_dual_pivots, plain_pivots
 
 ASCENT = 2
 """Steps of the ascent."""

@@ -1,0 +1,1 @@
+"""Small problems, whose coalitions can all be listed: nothing has to be compiled."""
