@@ -60,14 +60,15 @@ def test_compiling_inside_of_making_ready_is_told(monkeypatch):
 
 NEEDS_KERNELS = """
 import time
+import numpy as np
 import coalitions.compiling.clock as clock
+import solvers.heuristics.greedy  # all but the kernels
 
 began = time.monotonic()
 import solvers.heuristics._greedy
 imported = time.monotonic() - began
-assert clock.ready_seconds() > 0.7 * imported, (clock.ready_seconds(), imported)
+assert clock.ready_seconds() > 0.5 * imported, (clock.ready_seconds(), imported)
 
-import numpy as np
 waited, began = clock.ready_seconds(), time.monotonic()
 from coalitions.compiling.kernel import copy_into
 copy_into(np.zeros(3), np.ones(3))
