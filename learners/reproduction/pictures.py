@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_COLOURS = 14
+"""So many rows can be told apart by their colours; where there are more, each has a line."""
+
+
 @plain_style()
 def bars(found: Measured, printed: PaperTable | None, title: str) -> Figure:
     """Return bars of every row in every column, what the paper prints as marks beside."""
     from matplotlib.figure import Figure
 
     rows, columns = list(found.rows), found.columns
+    if len(rows) > MOST_COLOURS:
+        return lying_bars(found, title)
     width = 0.8 / max(len(rows), 1)
     figure = Figure(figsize=(max(6.0, 1.2 + 0.28 * len(rows) * len(columns)), 4.5))
     figure.set_layout_engine("constrained")
@@ -42,6 +48,28 @@ def bars(found: Measured, printed: PaperTable | None, title: str) -> Figure:
     axes.set_xticks(range(len(columns)), columns)
     axes.set(ylabel=found.unit, title=title)
     axes.legend(fontsize="small", ncols=2)
+    return figure
+
+
+@plain_style()
+def lying_bars(found: Measured, title: str) -> Figure:
+    """Return a panel for every column, with a line for each row that has something there."""
+    from matplotlib.figure import Figure
+
+    rows = list(found.rows)
+    size = (3.4 + 1.6 * len(found.columns), 1.0 + 0.24 * len(rows))
+    figure = Figure(figsize=size)
+    figure.set_layout_engine("constrained")
+    panels = figure.subplots(1, len(found.columns), sharey=True, squeeze=False)[0]
+    for axes, column in zip(panels, found.columns, strict=True):
+        there = [number for number, row in enumerate(rows) if found.get(row, column)]
+        values = [found.get(rows[number], column) or [] for number in there]
+        means, spread = [np.mean(each) for each in values], [np.std(each) for each in values]
+        axes.barh(there, means, xerr=spread, color=colour(0))
+        axes.set(title=column, yticks=range(len(rows)), yticklabels=rows)
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the first row on top, as in the table
+    figure.suptitle(title)
+    figure.supxlabel(found.unit)
     return figure
 
 
