@@ -42,19 +42,23 @@ def test_numba_at_work_is_noticed():
     assert ready_seconds() - waited == compiling
 
 
-def test_compiling_inside_of_making_ready_is_told(monkeypatch):
-    monkeypatch.setattr(clock_module, "PATIENCE", 0.02)
+@pytest.fixture
+def said(monkeypatch):
+    """Return what somebody who waits is told, where a tenth of a second is long."""
+    monkeypatch.setattr(clock_module, "PATIENCE", 0.1)
     monkeypatch.setattr(clock_module, "_compiled", 0.0)
-    said = []
-    when_long(lambda: said.append("compiling"))
-    try:
-        with making_ready():
-            time.sleep(0.1)
-            assert not said
-            with making_ready(compiling=True):
-                time.sleep(0.1)
-    finally:
-        when_long(None)
+    words = []
+    when_long(lambda: words.append("compiling"))
+    yield words
+    when_long(None)
+
+
+def test_compiling_inside_of_making_ready_is_told(said):
+    with making_ready():
+        time.sleep(0.2)
+        assert said == []  # nothing is compiled so far
+        with making_ready(compiling=True):
+            time.sleep(0.2)
     assert said == ["compiling"]
 
 
@@ -106,29 +110,15 @@ def test_a_time_limit_starts_when_kernels_are_ready_and_stats_say_how_long_that_
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.2, 1), (0.01, 0)])
-def test_who_waits_long_is_told_once(monkeypatch, seconds, told):
-    monkeypatch.setattr(clock_module, "PATIENCE", 0.1)
-    monkeypatch.setattr(clock_module, "_compiled", 0.0)
-    said = []
-    when_long(lambda: said.append("compiling"))
-    try:
-        for _ in range(2):
-            with making_ready(compiling=True):
-                time.sleep(seconds)
-    finally:
-        when_long(None)
+def test_who_waits_long_is_told_once(said, seconds, told):
+    for _ in range(2):
+        with making_ready(compiling=True):
+            time.sleep(seconds)
     assert len(said) == told
 
 
-def test_short_compilations_add_up(monkeypatch):
-    monkeypatch.setattr(clock_module, "PATIENCE", 0.1)
-    monkeypatch.setattr(clock_module, "_compiled", 0.0)
-    said = []
-    when_long(lambda: said.append("compiling"))
-    try:
-        for _ in range(6):
-            with making_ready(compiling=True):
-                time.sleep(0.04)
-    finally:
-        when_long(None)
+def test_short_compilations_add_up(said):
+    for _ in range(6):
+        with making_ready(compiling=True):
+            time.sleep(0.04)
     assert said == ["compiling"]
