@@ -69,7 +69,8 @@ def earlier_figures(found: Measured, printed: PaperTable | None, earlier: PaperT
     if not lines:
         return ""
     head = [
-        f"{earlier.paper}, {earlier.where}, prints other figures:",
+        f"{earlier.paper}, {earlier.where},",
+        "where its figures differ or the later ones cannot be read:",
         "",
         "| % | " + " | ".join(found.columns) + " |",
         "|---" * (len(found.columns) + 1) + "|",
