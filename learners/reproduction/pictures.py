@@ -94,9 +94,7 @@ def curves(
 
 
 @plain_style()
-def matrices(
-    panels: Mapping[str, NDArray[np.float64]], title: str, *, names: Sequence[str] | None = None
-) -> Figure:
+def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
     """Return matrices side by side, each in its own colours around zero."""
     from matplotlib.figure import Figure
 
@@ -108,9 +106,9 @@ def matrices(
         reach = float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
         image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
         axes.set_title(name, fontsize="small")
-        labels = list(names or map(str, range(len(matrix))))
-        axes.set_xticks(range(len(matrix)), labels, fontsize="x-small", rotation=90 * bool(names))
-        axes.set_yticks(range(len(matrix)), labels, fontsize="x-small")
+        n_rows, n_columns = matrix.shape
+        axes.set_xticks(range(n_columns), range(n_columns), fontsize="x-small")
+        axes.set_yticks(range(n_rows), range(n_rows), fontsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.7)
     figure.suptitle(title)
     return figure

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from learners.reproduction.measured import Measured
-from learners.reproduction.pictures import MOST_COLOURS, bars
+from learners.reproduction.pictures import MOST_COLOURS, bars, matrices
 
 pytest.importorskip("matplotlib", reason="pictures are not installed: pip install .[report]")
 
@@ -33,3 +34,9 @@ def test_many_rows_have_a_line_each_in_a_panel_for_every_column():
     assert [bar.get_width() for bar in one.patches] == [1.5 + k for k in range(n)]
     assert [bar.get_width() for bar in two.patches] == [6.0]  # the others have nothing there
     assert one.get_ylim()[0] > one.get_ylim()[1]  # the first row is on top
+
+
+def test_rows_and_columns_of_a_matrix_are_numbered_as_many_as_there_are():
+    axes, *_ = matrices({"panel": np.zeros((2, 5))}, "title").axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2", "3", "4"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["0", "1"]
