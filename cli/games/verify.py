@@ -38,7 +38,7 @@ def verify_command(
 ) -> None:
     """Check the partition, the value and, with a certificate, the bound of a solution.
 
-    Demands are those the solution's file records; flags that demand something else are refused.
+    Demands are those the solution's file records, or the flags' if it has none; others are refused.
 
     Example: coalitions verify graph.csv solution.json --certificate proof.json
     """

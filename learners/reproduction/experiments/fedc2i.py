@@ -243,11 +243,17 @@ class Fig3(Experiment):
             rows["own"][name] = [float(np.diag(each).mean()) for each in last]
             rows["equal share"][name] = [1 / len(each) for each in last]
             rows["asymmetry"][name] = [float(np.abs(each - each.T).mean()) for each in last]
+            domains = _domains(runs[0])
+            if TWO.issubset(domains):
+                pairs = [influence_of_two(domains, each) for each in last]
+                rows[ALIKE] = {name: [on_each_other for on_each_other, _ in pairs]}
+                rows[OTHERS] = {name: [on_them for _, on_them in pairs]}
         return Measured(tuple(name for _, name in results), rows, unit="λ, last round")
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return that clients come to be influenced by themselves, and not symmetrically."""
+        """Return that clients are influenced by themselves and their like, and not evenly."""
         told = [above(found, "own", "equal share", column) for column in found.columns]
+        told += [above(found, ALIKE, OTHERS, column) for column in found.rows.get(ALIKE, {})]
         # A mean of sizes is never below zero: what counts is that no seed has a symmetric matrix.
         odd = [
             exact(f"influence is never symmetric ({column})", min(found.rows["asymmetry"][column]))
@@ -270,6 +276,29 @@ class Fig3(Experiment):
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return how the data differ."""
         return _notes(scale)
+
+
+TWO = {"svhn", "synth-digits"}
+"""Domains with similar fonts, by which the paper shows who influences whom."""
+
+ALIKE, OTHERS = "SVHN and SynthDigits, on each other", "others, on these two"
+
+
+def influence_of_two(domains: Sequence[str], influence: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean influence of the two similar domains on each other, and of others on them.
+
+    Row i of `influence` says who influences client i.
+    """
+    two = np.isin(domains, list(TWO))
+    between = influence[np.ix_(two, two)]
+    on_each_other = between[~np.eye(len(between), dtype=bool)]
+    return float(on_each_other.mean()), float(influence[np.ix_(two, ~two)].mean())
+
+
+def _domains(run: Result) -> Sequence[str]:
+    clients = record_of(run).clients
+    assert clients is not None
+    return clients.domains
 
 
 def _influences(run: Result) -> NDArray[np.float64]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from learners.comparisons.paired import Difference
 from learners.reproduction.claims import Claim, above, best, beyond, exact, near
+from learners.reproduction.experiments.fedc2i import influence_of_two
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed, paper_table
 from learners.reproduction.tables import comma_separated, earlier_figures, latex, markdown
@@ -121,3 +123,12 @@ def test_a_column_that_was_made_once_has_the_first_seed():
     lines = comma_separated(found, None, (100, 101), {"once"}).splitlines()
     assert lines[1:] == ["ours,many,100,5.0,,", "ours,many,101,7.0,,", "ours,once,100,1.0,,"]
     assert comma_separated(found, None, (100, 101)).splitlines()[3] == "ours,once,,1.0,,"
+
+
+def test_influence_of_similar_domains_is_compared_with_that_of_others_on_them():
+    domains = ["mnist", "svhn", "usps", "synth-digits"]
+    influence = np.array(
+        [[0.4, 0.2, 0.2, 0.2], [0.1, 0.5, 0.1, 0.3], [0.9, 0.0, 0.1, 0.0], [0.2, 0.1, 0.1, 0.6]]
+    )
+    # SVHN has 0.3 from SynthDigits, which has 0.1 from SVHN; others 0.1, 0.1 and 0.2, 0.1.
+    assert influence_of_two(domains, influence) == pytest.approx((0.2, 0.125))
