@@ -39,7 +39,7 @@ def reproduce_command(
         str,
         typer.Option(
             metavar="|".join(SCALES),
-            help="How much is done: seconds on data made here, twenty minutes of two cores at most,"
+            help="How much is done: seconds on data made here, half an hour of two cores at most,"
             " or what the paper did.",
         ),
     ] = "small",
