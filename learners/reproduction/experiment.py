@@ -13,7 +13,7 @@ from coalitions.registry import Registry
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable, paper_table
-from learners.runs.reading import RunRecord, read_run
+from learners.runs.reading import Clients, RunRecord, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,11 +144,17 @@ def record_of(result: Result) -> RunRecord:
     return read_run(result.out)
 
 
+def clients_of(result: Result) -> Clients:
+    """Return what a run recorded of its clients; an experiment's runs all have it."""
+    clients = record_of(result).clients
+    assert clients is not None
+    return clients
+
+
 def domain_accuracies(result: Result, tested: str = "") -> dict[str, float]:
     """Return the mean test accuracy of the honest clients of every domain, in percent."""
     prefix = f"{tested}_" if tested else ""
-    clients = record_of(result).clients
-    assert clients is not None
+    clients = clients_of(result)
     found: dict[str, list[float]] = {}
     accuracies = result.metrics[f"{prefix}per_client_test_accuracy"]
     for accuracy, domain, poisoned in zip(

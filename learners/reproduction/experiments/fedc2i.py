@@ -17,6 +17,7 @@ from learners.reproduction.experiment import (
     Method,
     Results,
     Scale,
+    clients_of,
     domain_accuracies,
     mean_accuracy,
     record_of,
@@ -243,7 +244,7 @@ class Fig3(Experiment):
             rows["own"][name] = [float(np.diag(each).mean()) for each in last]
             rows["equal share"][name] = [1 / len(each) for each in last]
             rows["asymmetry"][name] = [float(np.abs(each - each.T).mean()) for each in last]
-            domains = _domains(runs[0])
+            domains = clients_of(runs[0]).domains
             if TWO.issubset(domains):
                 pairs = [influence_of_two(domains, each) for each in last]
                 rows[ALIKE] = {name: [on_each_other for on_each_other, _ in pairs]}
@@ -251,7 +252,7 @@ class Fig3(Experiment):
         return Measured(tuple(name for _, name in results), rows, unit="λ, last round")
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return that clients are influenced by themselves and their like, and not evenly."""
+        """Return that influence is that of oneself and similar clients, and not symmetric."""
         told = [above(found, "own", "equal share", column) for column in found.columns]
         told += [above(found, ALIKE, OTHERS, column) for column in found.rows.get(ALIKE, {})]
         # A mean of sizes is never below zero: what counts is that no seed has a symmetric matrix.
@@ -293,12 +294,6 @@ def influence_of_two(domains: Sequence[str], influence: NDArray[np.float64]) -> 
     between = influence[np.ix_(two, two)]
     on_each_other = between[~np.eye(len(between), dtype=bool)]
     return float(on_each_other.mean()), float(influence[np.ix_(two, ~two)].mean())
-
-
-def _domains(run: Result) -> Sequence[str]:
-    clients = record_of(run).clients
-    assert clients is not None
-    return clients.domains
 
 
 def _influences(run: Result) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from learners.reproduction.experiment import (
     Method,
     Results,
     Scale,
+    clients_of,
     record_of,
 )
 from learners.reproduction.experiments.pfedsv_tables import SMOKE
@@ -236,9 +237,7 @@ class Fig6(Experiment):
 
         panels = {}
         for (row, _), runs in results.items():
-            clients = record_of(runs[0]).clients
-            assert clients is not None
-            panels[row] = clients.labels.astype(np.float64)
+            panels[row] = clients_of(runs[0]).labels.astype(np.float64)
         return {"figure": matrices(panels, "Images of each label (columns) at each client (rows)")}
 
     def notes(self, scale: Scale) -> Sequence[str]:
