@@ -94,10 +94,10 @@ class Experiment(ABC):
         """Return what the paper claims, with what came out."""
 
     def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
-        """Return the figures by name: bars of the table, if the experiment has no other."""
-        from learners.reproduction.pictures import bars
+        """Return the figures by name: the table in dots, if the experiment has no other."""
+        from learners.reproduction.pictures import dots
 
-        return {"figure": bars(found, self.printed, self.title)}
+        return {"figure": dots(found, self.printed, self.title)}
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what a reader must know of the difference between the paper and a scale."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,63 +17,70 @@ from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-MOST_COLOURS = 14
-"""So many rows can be told apart by their colours; where there are more, each has a line."""
+PANELS = 4
+"""At most so many columns of a table stand side by side."""
 
 
 @plain_style()
-def bars(found: Measured, printed: PaperTable | None, title: str) -> Figure:
-    """Return bars of every row in every column, what the paper prints as marks beside."""
-    from matplotlib.figure import Figure
+def dots(found: Measured, printed: PaperTable | None, title: str) -> Figure:
+    """Return a panel for every column, a line for every row: its seeds, mean ± sd, the paper's.
 
-    rows, columns = list(found.rows), found.columns
-    if len(rows) > MOST_COLOURS:
-        return lying_bars(found, title)
-    width = 0.8 / max(len(rows), 1)
-    figure = Figure(figsize=(max(6.0, 1.2 + 0.28 * len(rows) * len(columns)), 4.5))
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
-    for number, row in enumerate(rows):
-        places = np.arange(len(columns)) + (number - (len(rows) - 1) / 2) * width
-        heights = [found.mean(row, column) for column in columns]
-        spread = [np.std(found.get(row, column) or [0.0]) for column in columns]
-        drawn = [np.nan if height is None else height for height in heights]
-        axes.bar(places, drawn, width, yerr=spread, color=colour(number), label=row)
-        said = [printed.get(row, column) if printed else None for column in columns]
-        marks = [(x, each.mean) for x, each in zip(places, said, strict=True) if each]
-        if marks:
-            xs, ys = zip(*marks, strict=True)
-            label = "paper" if number == len(rows) - 1 else None
-            axes.plot(xs, ys, "_", color="black", markersize=9, label=label)
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set(ylabel=found.unit, title=title)
-    axes.legend(fontsize="small", ncols=2)
-    return figure
-
-
-@plain_style()
-def lying_bars(found: Measured, title: str) -> Figure:
-    """Return a panel for every column, with a line for each row that has something there."""
+    Dots, not bars: what tells methods apart is often a point or two of ninety.
+    """
     from matplotlib.figure import Figure
 
     rows = list(found.rows)
-    size = (3.4 + 1.6 * len(found.columns), 1.0 + 0.24 * len(rows))
+    down = math.ceil(len(found.columns) / PANELS)
+    across = math.ceil(len(found.columns) / down)
+    size = (max(6.0, 2.4 + 2.1 * across), 1.2 + down * (0.8 + 0.24 * len(rows)))
     figure = Figure(figsize=size)
     figure.set_layout_engine("constrained")
-    panels = figure.subplots(1, len(found.columns), sharey=True, squeeze=False)[0]
-    for axes, column in zip(panels, found.columns, strict=True):
-        there = [number for number, row in enumerate(rows) if found.get(row, column)]
-        values = [found.get(rows[number], column) or [] for number in there]
-        means, spread = [np.mean(each) for each in values], [np.std(each) for each in values]
-        axes.barh(there, means, xerr=spread, color=colour(0))
-        axes.set(title=column, yticks=range(len(rows)), yticklabels=rows)
+    panels = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
+    for axes, column in zip(panels, found.columns, strict=False):
+        _dots(axes, found, printed, column)
+        axes.set_title(textwrap.fill(column, 24), fontsize="medium")
+        axes.set_xlabel(found.unit, fontsize="small")
+    for axes in panels[len(found.columns) :]:
+        axes.set_visible(False)
+    panels[0].set(yticks=range(len(rows)), yticklabels=rows)
     panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the first row on top, as in the table
-    figure.suptitle(title)
-    figure.supxlabel(found.unit)
+    _entitle(figure, title)
+    handles = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, fontsize="small")
     return figure
+
+
+def _dots(axes: Axes, found: Measured, printed: PaperTable | None, column: str) -> None:
+    """Draw a column: every seed, the mean with its standard deviation, what the paper prints."""
+    there = [
+        (place, values)
+        for place, row in enumerate(found.rows)
+        if (values := found.get(row, column)) is not None
+    ]
+    places = [place for place, _ in there]
+    if any(len(values) > 1 for _, values in there):
+        seeds = [(value, place) for place, values in there for value in values]
+        axes.plot(*zip(*seeds, strict=True), ".", color=colour(0), alpha=0.3, label="a seed")
+    means = [statistics.fmean(values) for _, values in there]
+    spread = [statistics.stdev(values) if len(values) > 1 else 0.0 for _, values in there]
+    axes.errorbar(means, places, xerr=spread, fmt="o", color=colour(0), label="here, mean ± sd")
+    said = [printed.get(row, column) if printed else None for row in found.rows]
+    marks = [(each.mean, place) for place, each in enumerate(said) if each]
+    if marks:
+        axes.plot(*zip(*marks, strict=True), "D", color="black", fillstyle="none", label="paper")
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+
+
+def _entitle(figure: Figure, title: str) -> None:
+    """Write a title over as many lines as it needs."""
+    figure.suptitle(textwrap.fill(title, int(10 * figure.get_figwidth())))
 
 
 @plain_style()
@@ -88,7 +98,8 @@ def curves(
         for each in seeds:
             axes.plot(rounds, each, color=colour(number), linewidth=0.6, alpha=0.4)
         axes.plot(rounds, np.mean(seeds, axis=0), color=colour(number), linewidth=2, label=name)
-    axes.set(xlabel=x_label, ylabel=y_label, title=title)
+    axes.set(xlabel=x_label, ylabel=y_label)
+    _entitle(figure, title)
     axes.legend(fontsize="small")
     return figure
 
@@ -110,5 +121,5 @@ def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
         axes.set_xticks(range(n_columns), range(n_columns), fontsize="x-small")
         axes.set_yticks(range(n_rows), range(n_rows), fontsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.7)
-    figure.suptitle(title)
+    _entitle(figure, title)
     return figure

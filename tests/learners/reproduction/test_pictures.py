@@ -1,4 +1,4 @@
-"""Figures of tables: few rows by their colours, many of them line by line."""
+"""Figures of tables: a panel for every column, a line for every row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from learners.reproduction.measured import Measured
-from learners.reproduction.pictures import MOST_COLOURS, bars, matrices
+from learners.reproduction.pictures import dots, matrices
+from learners.reproduction.printed import PaperTable, Printed
 
 pytest.importorskip("matplotlib", reason="pictures are not installed: pip install .[report]")
 
@@ -17,23 +18,51 @@ def table(n_rows):
     return Measured(("one", "two"), rows)
 
 
-def test_few_rows_have_colours_and_a_legend():
-    (axes,) = bars(table(3), None, "title").axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "row 0",
-        "row 1",
-        "row 2",
-    ]
-
-
-def test_many_rows_have_a_line_each_in_a_panel_for_every_column():
-    n = MOST_COLOURS + 1
-    one, two = bars(table(n), None, "title").axes
+def test_every_column_has_a_panel_and_every_row_a_line():
+    one, two = dots(table(3), None, "title").axes
     assert [one.get_title(), two.get_title()] == ["one", "two"]
-    assert [text.get_text() for text in one.get_yticklabels()] == [f"row {k}" for k in range(n)]
-    assert [bar.get_width() for bar in one.patches] == [1.5 + k for k in range(n)]
-    assert [bar.get_width() for bar in two.patches] == [6.0]  # the others have nothing there
+    assert [text.get_text() for text in one.get_yticklabels()] == ["row 0", "row 1", "row 2"]
     assert one.get_ylim()[0] > one.get_ylim()[1]  # the first row is on top
+
+
+def marks(axes, label):
+    (found,) = (
+        handle
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+        if name == label
+    )
+    line = getattr(found, "lines", [found])[0]
+    return [(float(x), float(y)) for x, y in zip(*line.get_data(), strict=True)]
+
+
+def test_a_line_has_the_seeds_their_mean_and_what_the_paper_prints():
+    rows = {"row 1": {"one": Printed(9.0)}}
+    printed = PaperTable("a paper", "Table 1", "%", ("one", "two"), rows)
+    one, two = dots(table(2), printed, "title").axes
+    assert marks(one, "a seed") == [(1.0, 0.0), (2.0, 0.0), (2.0, 1.0), (3.0, 1.0)]
+    assert marks(one, "here, mean ± sd") == [(1.5, 0.0), (2.5, 1.0)]
+    assert marks(one, "paper") == [(9.0, 1.0)]
+    assert marks(two, "here, mean ± sd") == [(6.0, 0.0)]  # the other row has nothing there
+    assert "paper" not in two.get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize("n_columns", [1, 4, 5, 9])
+def test_panels_without_a_column_are_not_shown(n_columns):
+    columns = tuple(f"column {number}" for number in range(n_columns))
+    found = Measured(columns, {"row": {column: [1.0] for column in columns}})
+    axes = dots(found, None, "title").axes
+    assert sum(each.get_visible() for each in axes) == n_columns
+
+
+def test_the_legend_stands_below_all_panels_and_a_long_title_has_lines():
+    figure = dots(table(3), None, "a title " * 20)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    top = legend.get_window_extent().y1
+    assert all(top <= axes.get_tightbbox().y0 + 1 for axes in figure.axes)
+    title = figure._suptitle.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.width
 
 
 def test_rows_and_columns_of_a_matrix_are_numbered_as_many_as_there_are():
