@@ -106,7 +106,7 @@ def curves(
 
 @plain_style()
 def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
-    """Return matrices side by side, each in its own colours around zero."""
+    """Return matrices side by side, each in its own colours: from zero, or around it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(4.0, 3.2 * len(panels)), 3.6))
@@ -115,11 +115,36 @@ def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
         np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True
     ):
         reach = float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
-        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        if np.nanmin(matrix, initial=0.0) < 0:
+            image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        else:
+            image = axes.imshow(matrix, cmap="Blues", vmin=0.0, vmax=reach)
         axes.set_title(name, fontsize="small")
         n_rows, n_columns = matrix.shape
         axes.set_xticks(range(n_columns), range(n_columns), fontsize="x-small")
         axes.set_yticks(range(n_rows), range(n_rows), fontsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.7)
+    _entitle(figure, title)
+    return figure
+
+
+@plain_style()
+def coalitions_by_round(labels: NDArray[np.int64], clients: Sequence[str], title: str) -> Figure:
+    """Return who is with whom, by colours: a line for each client, a column for each round."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+
+    n_clients, n_rounds = labels.shape
+    figure = Figure(figsize=(6.0, 1.2 + 0.26 * n_clients))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    colours = ListedColormap([colour(number) for number in range(labels.max() + 1)])
+    axes.pcolormesh(labels, cmap=colours, vmin=-0.5, vmax=labels.max() + 0.5, edgecolor="white")
+    axes.set_xticks(
+        np.arange(n_rounds) + 0.5, [str(number) for number in range(n_rounds)], fontsize="small"
+    )
+    axes.set_yticks(np.arange(n_clients) + 0.5, clients, fontsize="small")
+    axes.set_xlabel("round")
+    axes.invert_yaxis()
     _entitle(figure, title)
     return figure

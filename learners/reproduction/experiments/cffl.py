@@ -284,16 +284,16 @@ class Fig6(Experiment):
         ]
 
     def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
-        """Return who is with whom in every round, a row for each client."""
-        from learners.reproduction.pictures import matrices
+        """Return who is with whom in every round of the first seed."""
+        from learners.reproduction.pictures import coalitions_by_round
 
-        return {
-            row.lower(): matrices(
-                {f"{row}: coalition of each client by round": _over_rounds(record_of(runs[0]))},
-                "Coalitions over the rounds",
-            )
-            for (row, _), runs in results.items()
-        }
+        drawn = {}
+        for (row, _), (first, *_rest) in results.items():
+            record = record_of(first)
+            labels = np.stack([labels for _, labels in record.structures], axis=1)
+            title = f"{row}: one colour, one coalition"
+            drawn[row.lower()] = coalitions_by_round(labels, _clients(record), title)
+        return drawn
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""
@@ -314,5 +314,10 @@ def ending(run: Result) -> tuple[float, bool]:
     return float(index), are_separated(structure, liars)
 
 
-def _over_rounds(record: RunRecord) -> Any:  # noqa: ANN401 (an array [clients, rounds])
-    return np.stack([labels for _, labels in record.structures], axis=1).astype(float)
+def _clients(record: RunRecord) -> list[str]:
+    """Return the domain of every client, and who lies."""
+    assert record.clients is not None
+    return [
+        f"{domain}, adversary" if liar else domain
+        for domain, liar in zip(record.clients.domains, record.clients.poisoned, strict=True)
+    ]

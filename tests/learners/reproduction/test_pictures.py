@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learners.reproduction.measured import Measured
-from learners.reproduction.pictures import dots, matrices
+from learners.reproduction.pictures import coalitions_by_round, dots, matrices
 from learners.reproduction.printed import PaperTable, Printed
 
 pytest.importorskip("matplotlib", reason="pictures are not installed: pip install .[report]")
@@ -69,3 +69,20 @@ def test_rows_and_columns_of_a_matrix_are_numbered_as_many_as_there_are():
     axes, *_ = matrices({"panel": np.zeros((2, 5))}, "title").axes
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2", "3", "4"]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["0", "1"]
+
+
+@pytest.mark.parametrize(("least", "low"), [(0.0, 0.0), (-2.0, -3.0)])
+def test_colours_of_a_matrix_begin_at_zero_unless_something_is_below(least, low):
+    axes, *_ = matrices({"panel": np.array([[least, 3.0]])}, "title").axes
+    assert axes.images[0].get_clim() == (low, 3.0)
+
+
+def test_clients_of_one_coalition_have_one_colour():
+    labels = np.array([[0, 0], [1, 0], [1, 1]])
+    (axes,) = coalitions_by_round(labels, ["a", "b", "c"], "title").axes
+    (mesh,) = axes.collections
+    a, a_later, b, b_later, c, c_later = mesh.to_rgba(mesh.get_array().ravel()).tolist()
+    assert b == c == c_later
+    assert a == a_later == b_later != b
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c"]
+    assert axes.get_ylim() == (3.0, 0.0)  # the first client is on top
