@@ -118,7 +118,7 @@ def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
         if np.nanmin(matrix, initial=0.0) < 0:
             image = axes.imshow(matrix, cmap="RdBu_r", vmin=-reach, vmax=reach)
         else:
-            image = axes.imshow(matrix, cmap="Blues", vmin=0.0, vmax=reach)
+            image = axes.imshow(matrix, cmap="Reds", vmin=0.0, vmax=reach)
         axes.set_title(name, fontsize="small")
         n_rows, n_columns = matrix.shape
         axes.set_xticks(range(n_columns), range(n_columns), fontsize="x-small")
