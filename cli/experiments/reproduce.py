@@ -39,12 +39,12 @@ def reproduce_command(
         str,
         typer.Option(
             metavar="|".join(SCALES),
-            help="How much is done: seconds on data made here, half an hour of two cores at most,"
+            help="How much is done: seconds on data made here, twenty minutes of two cores at most,"
             " or what the paper did.",
         ),
     ] = "small",
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds. [default: 1, 5 or 5]")
+        int | None, typer.Option(min=1, help="Number of seeds. [default: 1 at smoke, else 2 to 5]")
     ] = None,
     out: Annotated[
         Path,

@@ -28,7 +28,7 @@ def federated_data(
     partition: str,
     seed: int,
     train_size: int | Sequence[int] | None = None,
-    test_size: int | None = None,
+    test_size: int | Sequence[int] | None = None,
     validation_share: float = 0.2,
     poison: Sequence[str] = (),
     data_dir: Path | None = None,
@@ -48,8 +48,8 @@ def federated_data(
         Training images per client (or a number for each), *including* those for validation; if
         not given, what is usual with the data set, see ``coalitions datasets``, mostly all.
     test_size
-        Test images per client; if not given, a quarter of `train_size` (that is, 80 % to 20 %),
-        or the client's part of all test images.
+        Test images per client (or a number for each); if not given, a quarter of `train_size`
+        (that is, 80 % to 20 %), or the client's part of all test images.
     validation_share
         Part of the training images set aside for validation.
     poison
@@ -88,7 +88,8 @@ def federated_data(
             f"the partition domains needs a data set that has some, such as digits-domains, and "
             f"{dataset} has none"
         )
-    sizes = _per_client(train_size, clients)
+    sizes = _per_client(train_size, clients, "train")
+    test_sizes = _per_client(test_size, clients, "test")
     domain_of = domain_of_clients(tuple(domains), clients, layout if name == "domains" else "")
     first = next(iter(domains.values()))
     targets = first.targets if isinstance(first, TableSet) else classes(first.n_classes)
@@ -112,7 +113,7 @@ def federated_data(
             rng=generator(seed, "deal", domain),
             validation_share=validation_share,
             train_size=None if sizes is None else sizes[members],
-            test_size=test_size,
+            test_size=None if test_sizes is None else test_sizes[members],
             names=[f"client {i}" + f" ({domain})" * bool(domain) for i in members],
         )
         for i, hand in zip(members, hands, strict=True):
@@ -126,12 +127,12 @@ def federated_data(
     )
 
 
-def _per_client(train_size: int | Sequence[int] | None, clients: int) -> Counts | None:
-    if train_size is None:
+def _per_client(size: int | Sequence[int] | None, clients: int, what: str) -> Counts | None:
+    if size is None:
         return None
-    sizes = np.asarray(train_size, dtype=np.int64)
+    sizes = np.asarray(size, dtype=np.int64)
     if sizes.ndim and sizes.shape != (clients,):
-        raise InvalidInputError(f"{clients} clients need {clients} train sizes, not {len(sizes)}")
+        raise InvalidInputError(f"{clients} clients need {clients} {what} sizes, not {len(sizes)}")
     return np.broadcast_to(sizes, clients)
 
 

@@ -34,7 +34,7 @@ def deal(
     rng: np.random.Generator,
     validation_share: float = 0.2,
     train_size: Counts | None = None,
-    test_size: int | None = None,
+    test_size: Counts | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Hand]:
     """Return one hand per row of `shares`; no image is dealt twice.
@@ -48,8 +48,8 @@ def deal(
     train_size
         Training images of each client, *including* those set aside; without it all are dealt.
     test_size
-        Test images per client; without it a quarter of `train_size` (80 % for training, 20 % for
-        testing) or what there is, or, without that either, the client's part of the test pool.
+        Test images of each client; without it a quarter of `train_size` (80 % for training, 20 %
+        for testing) or what there is, or, without that either, the client's part of the test pool.
     names
         What to call the clients in messages.
     """
@@ -59,15 +59,15 @@ def deal(
         )
     if train_size is not None and train_size.min() < 1:
         raise InvalidInputError(f"the train size is at least 1, not {train_size.min()}")
-    if test_size is not None and test_size < 1:
-        raise InvalidInputError(f"the test size is at least 1, not {test_size}")
+    if test_size is not None and test_size.min() < 1:
+        raise InvalidInputError(f"the test size is at least 1, not {test_size.min()}")
     names = names or [f"client {i}" for i in range(len(shares))]
     supply = np.bincount(images.train.labels, minlength=images.n_classes)
     supply_test = np.bincount(images.test.labels, minlength=images.n_classes)
     train = _training_counts(shares, supply, train_size, names, rng)
     _at_least(train, 2 if validation_share else 1, "training", names)
     if test_size is not None:
-        sizes = np.full(len(shares), test_size)
+        sizes = test_size
     elif train_size is not None:
         sizes = np.maximum(1, np.rint(train_size / 4).astype(np.int64))
     else:

@@ -35,6 +35,7 @@ _FOR_OTHER_DATA = (
     "train_size",
     "train_sizes",
     "test_size",
+    "test_sizes",
     "data_dir",
     "target",
     "client_column",

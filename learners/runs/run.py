@@ -395,7 +395,7 @@ def data_of(config: RunConfig) -> FederatedData:
             partition=config.partition,
             seed=config.seed,
             train_size=config.train_sizes or config.train_size,
-            test_size=config.test_size,
+            test_size=config.test_sizes or config.test_size,
             validation_share=share,
             poison=config.poison,
             data_dir=None if config.data_dir is None else Path(config.data_dir),

@@ -90,6 +90,8 @@ class RunConfig:
         The same for each client, in order, where they differ: 200,200,125,197.
     test_size
         Samples a client is tested on.
+    test_sizes
+        The same for each client, in order, where they differ: 240,281,39,76.
     validation_share
         Share of a client's training samples that is set aside for validation.
     evaluate_on
@@ -196,6 +198,7 @@ class RunConfig:
     test_size: int | None = _data(
         None, least=1, unset="a quarter of train_size, or all", changes="scores"
     )
+    test_sizes: tuple[int, ...] = _data((), needs={"test_size": None}, changes="scores")
     validation_share: float = _data(0.2, least=0, below=1, changes="data")
     evaluate_on: Literal["test", "validation"] = _data("test", changes="scores")
     task: Literal["auto", "classification", "multi-label", "regression", "next-token"] = _data(
@@ -251,15 +254,17 @@ class RunConfig:
         check_options(self)
         check_descent(self)
         check_attendance(self)
-        if self.train_sizes and len(self.train_sizes) != self.clients:
-            raise InvalidInputError(
-                f"train_sizes has {len(self.train_sizes)} numbers for {self.clients} clients; it"
-                " needs one for each"
-            )
-        if any(size < 1 for size in self.train_sizes):
-            raise InvalidInputError(
-                f"train_sizes has {min(self.train_sizes)}; every client needs 1 image or more"
-            )
+        for name in ("train_sizes", "test_sizes"):
+            sizes = getattr(self, name)
+            if sizes and len(sizes) != self.clients:
+                raise InvalidInputError(
+                    f"{name} has {len(sizes)} numbers for {self.clients} clients; it needs one for"
+                    " each"
+                )
+            if sizes and min(sizes) < 1:
+                raise InvalidInputError(
+                    f"{name} has {min(sizes)}; every client needs 1 image or more"
+                )
         if self.noise is not None and self.epsilon is not None:
             raise InvalidInputError("noise and epsilon both decide how much noise: give one")
         if self.noise and self.clip is None:

@@ -64,8 +64,9 @@ def read_own(config: RunConfig) -> Outcome:
             f"{path}: its clients have their data already, so there is no partition"
             f" {config.partition}"
         )
-    if config.train_sizes:
-        raise InvalidInputError(f"{path}: train_sizes has no effect on data of one's own")
+    for name in ("train_sizes", "test_sizes"):
+        if getattr(config, name):
+            raise InvalidInputError(f"{path}: {name} has no effect on data of one's own")
     if config.poison:
         raise InvalidInputError(f"{path}: poison is for data sets by name, not for your own data")
     if config.data_sha256 is not None and path.exists() and checksum(path) != config.data_sha256:

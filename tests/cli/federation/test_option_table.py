@@ -66,6 +66,7 @@ SETTINGS = {
     "train_size": (30, {}),
     "train_sizes": ((20, 30, 20, 25), {}),
     "test_size": (9, {}),
+    "test_sizes": ((9, 8, 7, 6), {}),
     "validation_share": (0.5, {}),
     "evaluate_on": ("validation", {}),
     "task": ("regression", {}),
@@ -367,13 +368,13 @@ def test_a_flag_is_the_setting(name, typed, monkeypatch):  # noqa: F811
     if name in ("data_dir", "schema", "weights"):
         value = str(Path.cwd() / value)
     settings = {key: each for key, each in context.items() if key != "data_dir"} | {name: value}
-    if name == "train_sizes":
+    if name in ("train_sizes", "test_sizes"):
         settings["clients"] = len(value)
     if settings.get("dataset") == "table.csv":
         settings["dataset"] = str(Path.cwd() / "table.csv")
     flags = []
     for key, each in settings.items():
-        if key == "train_sizes":
+        if key in ("train_sizes", "test_sizes"):
             each = ",".join(map(str, each))
         if each is True:
             flags.append(f"--{key.replace('_', '-')}")

@@ -206,6 +206,7 @@ def test_a_folder_of_arrays_is_trained_on(typed, tmp_path):  # noqa: F811
         ((*PATIENTS, "--clients", "7"), "has 3 clients, not 7"),
         ((*PATIENTS, "--clients", "10"), "has 3 clients, not 10"),
         ((*PATIENTS, "--partition", "iid"), "so there is no partition iid"),
+        ((*PATIENTS, "--clients", "2", "--test-sizes", "3,4"), "test-sizes has no effect on data"),
         ((*PATIENTS, "--task", "next-token"), "classification or regression, not next-token"),
         ((*PATIENTS, "--metric", "rmse"), "the metric rmse is not for classification"),
         ((*PATIENTS, "--schema", "none.json"), "none.json: there is no such file"),

@@ -111,6 +111,20 @@ def test_train_size_can_differ_between_clients():
         federated_data("digits", clients=3, partition="iid", seed=0, train_size=[1, 2])
 
 
+def test_test_size_can_differ_between_clients():
+    """A domain with few pictures is tested on all it has, and the others on all of theirs."""
+    settings = {"clients": 3, "partition": "domains", "seed": 0, "train_size": 60}
+    data = federated_data("digits-domains", **settings, test_size=[120, 7, 30])
+    assert [len(c.test) for c in data.clients] == [120, 7, 30]
+    same = federated_data("digits-domains", **settings, test_size=30)
+    for ours, theirs in zip(data.clients, same.clients, strict=True):
+        assert (ours.train.inputs == theirs.train.inputs).all()
+    with pytest.raises(InvalidInputError, match="3 clients need 3 test sizes, not 2"):
+        federated_data("digits", clients=3, partition="iid", seed=0, test_size=[1, 2])
+    with pytest.raises(InvalidInputError, match="at least 1, not 0"):
+        federated_data("digits", clients=3, partition="iid", seed=0, test_size=[1, 2, 0])
+
+
 def test_layouts_of_domains():
     assert domain_of_clients(["a", "b", "c"], 4) == ["a", "a", "b", "c"]
     assert domain_of_clients(["a", "b", "c"], 2) == ["a", "b"]

@@ -25,6 +25,7 @@ from learners.settings.seeding import generator
 ALL = {
     *("digits", "digits-domains", "mnist", "fashion-mnist", "cifar10", "cifar100", "svhn", "usps"),
     *("mnist-m", "synth-digits", "digit-5", "mt-sv-mm", "office-10"),
+    *("digit-5-32", "office-10-32"),
 }
 
 
@@ -306,6 +307,9 @@ def test_office_10_reads_folders_of_pictures(tmp_path, rng):
                 Image.new("RGB", size, (25 * number, 0, 0)).save(folder / f"{picture}.png")
     data = federated_data("office-10", clients=4, partition="auto", seed=0, data_dir=tmp_path)
     assert data.shape == (3, 64, 64)
+    half = federated_data("office-10-32", clients=4, partition="auto", seed=0, data_dir=tmp_path)
+    assert half.shape == (3, 32, 32)
+    assert (half.clients[1].test.targets == data.clients[1].test.targets).all()
     assert [client.domain for client in data.clients] == ["amazon", "caltech", "dslr", "webcam"]
     test = data.clients[0].test
     assert sorted(test.targets.tolist()) == list(range(10))
@@ -377,9 +381,11 @@ def test_fedc2is_office(shared_data):
         partition="domains",
         seed=0,
         train_size=[200, 200, 118, 197],
+        test_size=[240, 281, 39, 76],
         data_dir=shared_data,
     )
     assert [len(c.train) + len(c.validation) for c in office.clients] == [200, 200, 118, 197]
+    assert [len(c.test) for c in office.clients] == [240, 281, 39, 76]  # all there are
 
 
 def test_mnist_for_a_hundred_clients_takes_no_time(shared_data):

@@ -160,8 +160,8 @@ def test_clients_without_images_get_one_sentence():
         {"validation_share": 1.0},
         {"validation_share": -0.1},
         {"train_size": np.array([0])},
-        {"test_size": 0},
-        {"test_size": 999},
+        {"test_size": np.array([0])},
+        {"test_size": np.array([999])},
     ],
 )
 def test_wrong_sizes_get_one_sentence(wrong):
