@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from learners.runs.run import Result
 
 Scale = Literal["smoke", "small", "paper"]
-"""How much is done: seconds, up to half an hour of two cores, or what the paper did."""
+"""How much is done: seconds, up to twenty minutes of two cores, or what the paper did."""
 
 Key: TypeAlias = tuple[str, str]
 """A row and a group of columns: runs that differ in their seed alone."""

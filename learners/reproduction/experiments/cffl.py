@@ -47,6 +47,9 @@ THREE_MODELS = {"IFCA, k = 3": Method("ifca", {"k": 3})}
 
 FEW = {row: METHODS[row] for row in ("Dom", "COS", "IFCA", "FA", "Loc")}
 
+APART = ("Dom", "Loc")
+"""Rows in which honest clients learn nothing from adversaries, whatever these do."""
+
 DOMAINS = {"mnist": "MT", "svhn": "SV", "mnist-m": "MM"}
 
 
@@ -96,7 +99,11 @@ def attack_notes(scale: Scale) -> list[str]:
     """Return what else differs where there are adversaries."""
     if scale != "small":
         return []
-    return ["Two adversaries (paper: 3), five local epochs (10), 15 rounds (20)."]
+    return [
+        "Two adversaries (paper: 3), five local epochs (10), 12 rounds (20), and learning rate 0.03"
+        " (0.01), with which one model for all and training alone come near to the paper in so few"
+        " steps. It was chosen by these two, on seeds that are in no table."
+    ]
 
 
 @EXPERIMENTS.register("cffl-table1")
@@ -167,8 +174,9 @@ class Table2(AccuracyTable):
 
     def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
         """Return none, targeted (1 and 7 exchanged) and untargeted (wrong labels) attacks."""
-        less = {"epochs": 5, "rounds": 15} if scale == "small" else {}
-        shared = federation(scale, **less)
+        shared = federation(scale)
+        if scale == "small":
+            shared |= {"local_epochs": 5, "rounds": 12, "lr": 0.03}
         per_domain = shared["clients"] // 3
         n_liars = {"smoke": 1, "small": 2, "paper": 3}[scale]
         domains = ("plain", "inverted", "rotated") if scale == "smoke" else tuple(DOMAINS)
@@ -188,6 +196,11 @@ class Table2(AccuracyTable):
             "untargeted": {**attacked, "poison": (f"wrong-labels:{who}",)},
         }
 
+    def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
+        """Return the runs: one for both attacks where honest clients meet no adversary."""
+        made = dict(super().runs(scale))
+        return made | {(row, "targeted"): made[row, "untargeted"] for row in APART}
+
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return that COS is best under attack, and ICA without one."""
         rivals = ("ICA", "IFCA", "FA", "Loc")
@@ -200,7 +213,12 @@ class Table2(AccuracyTable):
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""
-        return [*notes(scale), *attack_notes(scale), "Accuracies are those of the honest clients."]
+        return [
+            *notes(scale),
+            *attack_notes(scale),
+            "Accuracies are those of the honest clients. Those of Dom and Loc meet no adversary:"
+            " one run is for both attacks.",
+        ]
 
 
 @EXPERIMENTS.register("cffl-fig5")

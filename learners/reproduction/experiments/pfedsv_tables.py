@@ -91,7 +91,7 @@ def notes(scale: Scale) -> list[str]:
         "smoke": ["Digits of scikit-learn, two rounds: the figures mean nothing."],
         "small": [
             _LITTLE,
-            "Columns of the paper that are not here do not fit into half an hour.",
+            "Columns of the paper that are not here do not fit into twenty minutes.",
         ],
         "paper": ["Data are the subsets that were found, not always the whole sets."],
     }[scale]
