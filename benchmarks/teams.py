@@ -2,15 +2,16 @@
 
 Run from the repository's root::
 
-    python benchmarks/teams.py [targets] [peers] [ratios] [--seconds 120] [--seeds 3] [--first 0]
-        [--only TEXT] [--gap 0.003] [--most-players 40]
+    python benchmarks/teams.py [targets] [peers] [ratios] [heuristics] [certificates]
+        [--seconds 120] [--seeds 3] [--first 0] [--only TEXT] [--gap 0.003] [--most-players 40]
 
 ``targets`` runs the families that must be proven, ``peers`` gives the smaller ones to HiGHS, CP-SAT
 and CBC on the full formulation (a quarter of an hour or more: they often need all their time), and
 prints how many times ours each took; a peer that has no proof at its limit took more than that.
 ``ratios`` prints by what factor each of them is slower where it finishes, for 20, 25, … players:
 the least and the geometric mean over the seeds, up to ``--most-players``. Who leaves a graph open
-gets no larger ones.
+gets no larger ones. ``heuristics`` prints what greedy and local-search reach, ``certificates`` how
+long a proof takes to find and to check; there the seed of a graph is its number of players.
 Graphs are random, normal(0.1, 1) with two decimals; planted ones have 2 more inside planted teams.
 Times are CPU-seconds of this process and its children on one core; compilation and imports are not
 counted. ``--seconds`` is CPU time for ours, whatever else runs on the machine, and wall time for
@@ -32,8 +33,8 @@ import numpy as np
 # This folder must not come first: it has modules with the names of packages.
 sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
 
-from coalitions import CoalitionError  # noqa: E402
-from solvers import solve  # noqa: E402
+from coalitions import CoalitionError, SynergyGraph  # noqa: E402
+from solvers import solve, verify  # noqa: E402
 
 SMALL = {"max_size": 4}
 
@@ -58,6 +59,14 @@ RATIO_DEMANDS = {
     "at most 4": lambda n: SMALL,
     "3 to 5 in n / 4 teams": lambda n: {"min_size": 3, "max_size": 5, "n_groups": n // 4},
 }
+HEURISTICS = ("n = 60, at most 4", "n = 60, 3 to 5 in 15 teams", "n = 100, at most 4")
+
+CERTIFICATES = {
+    **{name: TARGETS[name] for name in HEURISTICS},
+    "n = 50, at most 8": (50, {"max_size": 8}),
+    "n = 40, at most 10": (40, {"max_size": 10}),
+}
+
 REPEATS = 5
 """Ours takes milliseconds there, so a mean of so many runs counts."""
 
@@ -127,6 +136,33 @@ def print_ratios(seconds, seeds, only, most_players):
                 break
 
 
+def print_heuristics(seconds, only):
+    """Print a line for each family and heuristic."""
+    for name in HEURISTICS:
+        n, demands = TARGETS[name]
+        for solver in ("greedy", "local-search") if only in name else ():
+            line = timed(graph(n, n), seconds, solver, **demands)[-1]
+            print(f"{name:30} seed {n}  {solver:16}  {line}", flush=True)
+
+
+def print_certificates(seconds, gap, only):
+    """Print a line for each family: CPU-seconds to solve and to verify, and the bound."""
+    for name, (n, demands) in CERTIFICATES.items():
+        if only not in name:
+            continue
+        matrix = SynergyGraph(graph(n, n))
+        began = cpu_seconds()
+        found = solve(matrix, OURS, time_limit=seconds, gap=gap, certificate=True, **demands)
+        solved = cpu_seconds()
+        shown = verify(matrix, found.structure, found.certificate, **demands)
+        checked = cpu_seconds() - solved
+        print(
+            f"{name:30} seed {n}  solve {solved - began:8.2f} s  verify {checked:8.2f} s"
+            f"  {found.value:9.2f} ≤ {shown.bound:9.2f}",
+            flush=True,
+        )
+
+
 def _listed(numbers, style):
     return ", ".join(format(number, style) for number in numbers)
 
@@ -135,7 +171,9 @@ def main():
     """Print a line for each graph and solver."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", help="targets, peers, ratios; the first two if none is named"
+        "parts",
+        nargs="*",
+        help="targets, peers, ratios, heuristics, certificates; the first two if none is named",
     )
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seeds", type=int, default=3)
@@ -153,6 +191,10 @@ def main():
     if "ratios" in parts:
         seeds = range(asked.first, asked.first + asked.seeds)
         print_ratios(asked.seconds, seeds, asked.only, asked.most_players)
+    if "heuristics" in parts:
+        print_heuristics(asked.seconds, asked.only)
+    if "certificates" in parts:
+        print_certificates(asked.seconds, asked.gap, asked.only)
     if "targets" not in parts and "peers" not in parts:
         return
     for name, (n, demands) in TARGETS.items():
