@@ -32,12 +32,16 @@ Stage = Literal["new", "begun", "finished", "other settings"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One run among many: what it is called, its settings, its folder if it has one."""
+    """One run among many: what it is called, its settings, its folder if it has one.
+
+    `domains` are those of its clients, if whoever planned it knew them.
+    """
 
     name: str
     config: RunConfig
     folder: Path | None = None
     stage: Stage = "new"
+    domains: tuple[str, ...] = ()
 
     def result(self, on_round: OnRound | None = None, workers: int | None = None) -> Result:
         """Return what came out: read, resumed or run, whichever is left to do.
@@ -89,7 +93,14 @@ class _Nobody:
         pass
 
 
-def planned_cell(name: str, config: RunConfig, folder: Path | None, *, force: bool = False) -> Cell:
+def planned_cell(
+    name: str,
+    config: RunConfig,
+    folder: Path | None,
+    *,
+    force: bool = False,
+    domains: tuple[str, ...] = (),
+) -> Cell:
     """Return a cell with how far it is, from what is in its folder.
 
     Parameters
@@ -102,8 +113,10 @@ def planned_cell(name: str, config: RunConfig, folder: Path | None, *, force: bo
         Where it is kept; None keeps nothing.
     force
         Replace a run that was made with other settings, which is refused otherwise.
+    domains
+        Its clients' domains.
     """
-    return Cell(name, config, folder, _stage(folder, config, force))
+    return Cell(name, config, folder, _stage(folder, config, force), domains)
 
 
 def run_cells(

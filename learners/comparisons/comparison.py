@@ -10,7 +10,7 @@ from typing import Any
 from coalitions.errors import InvalidInputError
 from learners.comparisons.cells import Cell, planned_cell
 from learners.comparisons.variants import Variant
-from learners.runs.run import completed
+from learners.runs.run import prepare, say
 from learners.settings.config import RunConfig
 
 
@@ -45,14 +45,14 @@ def planned_runs(
     """
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a comparison needs a folder")
-    configs = {}
+    configs, domains = {}, {}
     for variant in variants:
         settings = {**shared, **variant.settings}
         try:
             if out is None:  # nobody will see the rounds before the last
                 settings["evaluate_every"] = RunConfig.of(settings).rounds
             own = {"algorithm": variant.algorithm, "seed": seeds[0], "options": variant.options}
-            configs[variant.name] = completed(settings | own, tell)
+            configs[variant.name], domains[variant.name] = _completed(settings | own, tell)
         except InvalidInputError as error:
             if variant.name == variant.algorithm:
                 raise
@@ -63,10 +63,20 @@ def planned_runs(
             replace(configs[variant.name], seed=seed),
             None if out is None else out / f"{variant.name}-seed{seed}",
             force=force,
+            domains=domains[variant.name],
         )
         for seed in seeds
         for variant in variants
     ]
+
+
+def _completed(
+    settings: Mapping[str, Any], tell: Callable[[str], None] | None
+) -> tuple[RunConfig, tuple[str, ...]]:
+    """Return complete settings, and the clients' domains, which no seed changes."""
+    prepared = prepare(RunConfig.of(settings))
+    say(prepared, tell)
+    return prepared.config, prepared.domains
 
 
 def poisoned_clients(demands: Iterable[str]) -> set[int]:

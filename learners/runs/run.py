@@ -212,10 +212,7 @@ def run(
     """
     own = Own(data, model, loss, tuple(metrics), target)
     prepared = prepare(RunConfig.of(config), own)
-    if tell is None:
-        _warn(prepared)
-    elif prepared.told:
-        tell(prepared.told)
+    say(prepared, tell)
     if out is None:
         return _carry_out(prepared, None, None, on_round, callbacks)
     with RunFolder.create(Path(out), prepared.config, force=force) as folder:
@@ -322,16 +319,16 @@ def completed(
     refuse is refused here, before any work is done. `tell` is that of `run`.
     """
     prepared = prepare(RunConfig.of(config))
-    if tell is None:
-        _warn(prepared)
-    elif prepared.told:
-        tell(prepared.told)
+    say(prepared, tell)
     return prepared.config
 
 
-def _warn(prepared: Prepared) -> None:
-    """Say what nobody should miss of the data, to whoever called what calls this."""
-    if prepared.notice:
+def say(prepared: Prepared, tell: Callable[[str], None] | None) -> None:
+    """Tell what there is to say of a run's data, or warn whoever called what calls this."""
+    if tell is not None:
+        if prepared.told:
+            tell(prepared.told)
+    elif prepared.notice:
         warnings.warn(prepared.notice, InputWarning, stacklevel=3)
 
 
@@ -380,6 +377,11 @@ class Prepared:
     client_names: tuple[str, ...]
     told: str = ""
     notice: str = ""
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domain of each client that takes part in training; ``""`` where there are none."""
+        return tuple(each.domain for each in self.site.data[: self.config.members])
 
 
 def data_of(config: RunConfig) -> FederatedData:
