@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coalitions.files.latex import latex_text
 from coalitions.files.text import json_text
 
 if TYPE_CHECKING:
@@ -218,17 +219,10 @@ def markdown(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
-_SYMBOLS = {"±": r"$\pm$", "ε": r"$\varepsilon$", "∞": r"$\infty$", "−": r"$-$"}
-
-
 def latex(document: Document) -> str:
     """Return a booktabs table, the best in bold."""
     columns = columns_of(document)
-    heads = " & ".join(["algorithm", *(_tex(column.head) for column in columns)])
+    heads = " & ".join(["algorithm", *(latex_text(column.head) for column in columns)])
     lines = [
         r"% needs \usepackage{booktabs}",
         *(f"% {sentence}" for sentence in legend(document, [column.key for column in columns])),
@@ -238,16 +232,10 @@ def latex(document: Document) -> str:
         r"\midrule",
     ]
     for name, cells in cells_of(document, columns):
-        texts = [rf"\textbf{{{_tex(text)}}}" if best else _tex(text) for text, best in cells]
-        lines.append(" & ".join([_tex(name), *texts]) + r" \\")
+        texts = [(latex_text(text), best) for text, best in cells]
+        bold = [rf"\textbf{{{text}}}" if best else text for text, best in texts]
+        lines.append(" & ".join([latex_text(name), *bold]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _tex(text: str) -> str:
-    """Return text as LaTeX shows it; a hyphen before a digit is a minus sign."""
-    if text[:1] in "+-" and text[1:2].isdigit():
-        return f"${text[0]}${_tex(text[1:])}"
-    return "".join((_LATEX | _SYMBOLS).get(letter, letter) for letter in text)
 
 
 def csv_text(document: Document) -> str:

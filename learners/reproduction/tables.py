@@ -7,12 +7,13 @@ import io
 import statistics
 from collections.abc import Collection, Iterator, Sequence
 
+from coalitions.files.latex import latex_text
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable
 
 
-def figure_of(values: Sequence[float] | None, pm: str = "±") -> str:
+def figure_of(values: Sequence[float] | None) -> str:
     """Return mean ± standard deviation over seeds, as tables have it; a dash if there is none.
 
     Examples
@@ -25,7 +26,7 @@ def figure_of(values: Sequence[float] | None, pm: str = "±") -> str:
     mean = statistics.fmean(values)
     if len(values) == 1:
         return f"{mean:.2f}"
-    return f"{mean:.2f} {pm} {statistics.stdev(values):.2f}"
+    return f"{mean:.2f} ± {statistics.stdev(values):.2f}"
 
 
 def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim]) -> str:
@@ -121,23 +122,23 @@ def _figures(
 
 def latex(found: Measured, printed: PaperTable | None) -> str:
     """Return the table for a paper: ours, and the printed figures in lines below."""
-    lines = [r"\begin{tabular}{l" + "r" * len(found.columns) + "}", r"\toprule"]
-    lines.append(" & ".join(["", *map(_escaped, found.columns)]) + r" \\")
-    lines.append(r"\midrule")
+    lines = [
+        r"\begin{tabular}{l" + "r" * len(found.columns) + "}",
+        r"\toprule",
+        _latex_line("", found.columns),
+        r"\midrule",
+    ]
     for row in found.rows:
-        cells = [figure_of(found.get(row, column), r"$\pm$") for column in found.columns]
-        lines.append(" & ".join([_escaped(row), *cells]) + r" \\")
+        lines.append(_latex_line(row, [figure_of(found.get(row, each)) for each in found.columns]))
         said = [printed.get(row, column) if printed else None for column in found.columns]
         if any(said):
-            cells = ["" if each is None else str(each).replace("±", r"$\pm$") for each in said]
-            lines.append(" & ".join([r"\quad paper", *cells]) + r" \\")
+            cells = ["" if each is None else str(each) for each in said]
+            lines.append(r"\quad " + _latex_line("paper", cells))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def _escaped(text: str) -> str:
-    for sign in "&%$#_":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("²", r"\textsuperscript{2}")
+def _latex_line(row: str, cells: Sequence[str]) -> str:
+    return " & ".join(map(latex_text, [row, *cells])) + r" \\"
 
 
 def _claim_line(claim: Claim) -> str:

@@ -102,7 +102,7 @@ def test_tables_have_both_figures():
     lines = comma_separated(FOUND, PRINTED, (0, 1, 2)).splitlines()
     assert lines[1] == "ours,here,0,5.0,9.0,0.5"
     assert len(lines) == 1 + 5 * 3
-    assert r"none\_at\_all & 0.03 $\pm$ 0.06 & –" in latex(FOUND, PRINTED)
+    assert r"none\_at\_all & 0.03 $\pm$ 0.06 & --" in latex(FOUND, PRINTED)
     assert r"\quad paper & 9 $\pm$ 0.5" in latex(FOUND, PRINTED)
 
 

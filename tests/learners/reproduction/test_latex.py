@@ -1,0 +1,51 @@
+"""Tables for a paper: pdflatex knows every letter, and the kept ones are those of their figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coalitions.files.latex import latex_text
+from learners.reproduction.experiment import EXPERIMENTS
+from learners.reproduction.measured import Measured
+from learners.reproduction.tables import latex
+
+KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_names_of_rows_and_columns_are_letters_that_pdflatex_knows(name):
+    experiment, names = EXPERIMENTS[name](), set()
+    for scale in ("smoke", "small", "paper"):
+        names |= {part for key in experiment.runs(scale) for part in key}
+    if experiment.printed is not None:
+        names |= {*experiment.printed.columns, *experiment.printed.rows}
+    figures = {column: [-0.5, 1.5] for column in names}
+    found = Measured(tuple(names), dict.fromkeys(names, figures))
+    text = latex(found, experiment.printed)
+    assert text.isascii(), {letter for letter in text if not letter.isascii()}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(KEPT.glob("*/table.tex")), ids=lambda path: path.parent.name
+)
+def test_a_kept_table_is_that_of_its_figures(path):
+    text = path.read_text()
+    assert text.isascii()
+    kept = json.loads((path.parent / "experiment.json").read_text())
+    page = (path.parent / "table.md").read_text()
+    head = next(line for line in page.splitlines() if line.startswith(f"| {kept['unit']} |"))
+    columns = tuple(head.strip("| ").split(" | ")[1:])
+    printed = EXPERIMENTS[kept["name"]]().printed
+    assert text == latex(Measured(columns, kept["rows"], kept["unit"]), printed)
+
+
+def test_symbols_are_mathematics_and_what_would_be_a_command_is_a_letter():
+    told = "‖θ_i − θ_j‖² ≥ λ·ε, Λ/l: 50 % of {a|b} ± ∞ – …"
+    assert latex_text(told) == (
+        r"$\Vert$$\theta$\_i $-$ $\theta$\_j$\Vert$$^{2}$ $\geq$ $\lambda$$\cdot$$\varepsilon$,"
+        r" $\Lambda$/l: 50 \% of \{a$|$b\} $\pm$ $\infty$ -- \ldots{}"
+    )
+    assert latex_text("pFedSV (D+C), a-1") == "pFedSV (D+C), a-1"
