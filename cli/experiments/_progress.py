@@ -87,6 +87,7 @@ class CellsLine:
         self._running: dict[tuple[str, int], _Running] = {}
         self._verbose = verbose
         self._bar: Any = None
+        self._entered = time.monotonic()
         console = stderr()
         if shown and not verbose and console.is_terminal:
             from rich.progress import BarColumn, Progress, TextColumn
@@ -104,6 +105,7 @@ class CellsLine:
             self._task = self._bar.add_task("", total=total, left="")
 
     def __enter__(self) -> CellsLine:
+        self._entered = time.monotonic()
         if self._bar is not None:
             self._bar.start()
         return self
@@ -139,6 +141,16 @@ class CellsLine:
         if self._check is not None:
             self._check(result)
         self._seen.setdefault(cell.name, []).append(result.seconds)
+
+    def part(self, done: int, total: int) -> None:
+        """Say how many parts are done of what is done beside the runs, and the time left."""
+        rest = (time.monotonic() - self._entered) / done * (total - done)
+        told, left = f"{done} of {total} done", f"{spoken_time(rest)} left"
+        if self._verbose:
+            stderr().print(f"{told}, {left}")
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total, description=told, left=left)
+            self._bar.refresh()
 
     def _show(self, cell: Cell) -> None:
         if self._bar is None:

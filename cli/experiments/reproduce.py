@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.experiments._progress import CellsLine, spoken_time
+from cli.experiments._cost import PATIENCE, costs
+from cli.experiments._progress import CellsLine
 from cli.terminal.completion import completion
 from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from learners.reproduction.carry_out import Plan, Reproduced
-    from learners.settings.config import RunConfig
+    from learners.reproduction.carry_out import Reproduced
 
 SCALES = ("smoke", "small", "paper")
 
@@ -82,14 +81,17 @@ def reproduce_command(
         plan(name, scale, out, seeds=seeds, data_dir=data_dir)  # type: ignore[arg-type]
         for name in chosen
     ]
-    say = _speaker(quiet)
-    _say_cost(plans, jobs, say, told=dry_run or scale == "paper")
+    if not quiet:
+        thorough = dry_run or scale == "paper"
+        for told in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
+            stderr().print(told, style="dim", soft_wrap=True)
     if dry_run:
         return
     done = []
     for planned in plans:
         each = planned.as_it_stands()
         with CellsLine(each.cells, jobs, shown=not quiet, verbose=verbose) as line:
+            each.experiment.on_part = line.part
             command = _typed(each.name, scale, seeds, data_dir)
             done.append(carry_out(each, jobs=jobs, watch=line, command=command))
         if not json_output:
@@ -105,50 +107,6 @@ def _typed(name: str, scale: str, seeds: int | None, data_dir: Path | None) -> s
     words += [] if seeds is None else ["--seeds", str(seeds)]
     words += [] if data_dir is None else ["--data-dir", "DIR"]
     return shlex.join(words)
-
-
-def _speaker(quiet: bool) -> Any:  # noqa: ANN401 (a function of a text)
-    console = stderr()
-
-    def say(words: str) -> None:
-        if not quiet:
-            console.print(words, style="dim", soft_wrap=True)
-
-    return say
-
-
-def _say_cost(plans: Sequence[Plan], jobs: int, say: Any, *, told: bool) -> None:  # noqa: ANN401
-    """Say how many runs are left and, where it matters, how long they will take."""
-    from learners.comparisons.cells import cores
-
-    ahead: set[Path | None] = set()  # what two experiments have in common is made once
-    known: dict[str, float] = {}
-    for each in plans:
-        left = [cell for cell in each.cells if cell.stage != "finished"]
-        there = f", {n} of them are there" if (n := len(each.cells) - len(left)) else ""
-        new = [cell for cell in left if cell.folder not in ahead]
-        ahead.update(cell.folder for cell in new)
-        earlier = f", {n} of them are also earlier ones'" if (n := len(left) - len(new)) else ""
-        cost = ""
-        if told and new:
-            seconds = sum(_seconds(cell.config, jobs, known) for cell in new)
-            cost = f", about {spoken_time(seconds / (jobs or cores()))} on this machine"
-        say(f"{each.name}: {len(each.cells)} runs{there}{earlier}{cost}")
-
-
-def _seconds(config: RunConfig, jobs: int, known: dict[str, float]) -> float:
-    """Return what a run would take, by a rehearsal of one of those that take as long."""
-    from learners.runs.forecast import forecast
-    from learners.settings.config import settings_digest
-
-    if jobs != 1:  # runs at a time have one process each; one alone has as many as it may
-        config = replace(config, workers=1)
-    # Rates and strengths change what is learned, not how long it takes.
-    whole = {name: value for name, value in config.options.items() if not isinstance(value, float)}
-    like = settings_digest(replace(config, lr=1.0, momentum=0.0, poison=(), options=whole))
-    if like not in known:
-        known[like] = forecast(config).seconds
-    return known[like]
 
 
 def _list(json_output: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -48,6 +48,9 @@ class Experiment(ABC):
         Where data files are, for experiments that read some without a run.
     folder
         Where the experiment is kept, for those that compute for long without a run.
+    on_part
+        Called by those as each part is done, with how many are done now and how many there were
+        to do.
     seeds
         Number of seeds by scale, if not the usual one.
     first_seed
@@ -60,6 +63,7 @@ class Experiment(ABC):
     first_version: ClassVar[str | None] = None
     data_dir: Path | None = None
     folder: Path | None = None
+    on_part: Callable[[int, int], None] | None = None
     seeds: ClassVar[Mapping[Scale, int]] = SEEDS
     first_seed: ClassVar[int] = 0
     settles: ClassVar[bool] = False
@@ -84,6 +88,10 @@ class Experiment(ABC):
     def once(self, scale: Scale) -> frozenset[str]:
         """Return groups of columns that only the first seed has: more would take too long."""
         return frozenset()
+
+    def beside(self, scale: Scale, seeds: Sequence[int]) -> str:
+        """Return what there is to do beside runs, in words; nothing if it takes no time."""
+        return ""
 
     @abstractmethod
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:

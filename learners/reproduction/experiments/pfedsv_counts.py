@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from learners.attacks.inversion import Attacked
+    from learners.settings.config import RunConfig
 
 ROUNDS, CLIENTS = 20, 10
 
@@ -205,8 +207,16 @@ class Fig11(_Counted):
 
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
 
+    def beside(self, scale: Scale, seeds: Sequence[int]) -> str:
+        """Return how many pictures there are to recover."""
+        files = [file for seed in seeds for file in self._files(scale, seed)]
+        there = sum(file.is_file() for file in files)
+        told = f"{len(files)} picture{'s' * (len(files) != 1)} to recover"
+        return told + (f", {there} of them are there" if there else "")
+
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return how like the recovered pictures are to the true ones."""
+        self._recover(scale, seeds)
         plain, noised = [], []
         for seed in seeds:
             found = self._pictures(scale, seed)
@@ -236,34 +246,56 @@ class Fig11(_Counted):
 
         return {"figure": attacked_pictures(self._pictures(scale, self.first_seed), NOISE.noise)}
 
-    def _pictures(self, scale: Scale, seed: int) -> list[Attacked]:
-        """Return the pictures of a seed, those that were recovered before read from their files."""
-        from learners.attacks.inversion import Attacked, inversion_of
-        from learners.settings.config import RunConfig, settings_digest
+    def _recover(self, scale: Scale, seeds: Sequence[int]) -> None:
+        """Recover all pictures that are not there yet, and keep each."""
+        from learners.attacks.inversion import inversion_of
 
-        config = RunConfig(
+        missing = [
+            (seed, number, file)
+            for seed in seeds
+            for number, file in enumerate(self._files(scale, seed))
+            if not file.is_file()
+        ]
+        for done, (seed, number, file) in enumerate(missing, start=1):
+            attack = inversion_of(
+                self._config(scale, seed), pictures=1, first=number,
+                steps=20 if scale == "smoke" else None, privacy=NOISE, real_round=False,
+            )  # fmt: skip
+            one = attack.pictures[0]
+            three = torch.stack([one.original, one.recovered, one.noised])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(file) as opened:
+                np.save(opened, three.numpy())
+            if self.on_part is not None:
+                self.on_part(done, len(missing))
+
+    def _pictures(self, scale: Scale, seed: int) -> list[Attacked]:
+        """Return the pictures of a seed, read from their files."""
+        from learners.attacks.inversion import Attacked
+
+        return [
+            Attacked(*torch.from_numpy(np.load(file, allow_pickle=False)))
+            for file in self._files(scale, seed)
+        ]
+
+    def _files(self, scale: Scale, seed: int) -> list[Path]:
+        """Return where the pictures of a seed are kept."""
+        from learners.settings.config import settings_digest
+
+        assert self.folder is not None
+        kept = self.folder / "pictures" / settings_digest(self._config(scale, seed))
+        n_pictures = {"smoke": 1, "small": 4, "paper": 10}[scale]
+        return [kept / f"seed{seed}-{number}.npy" for number in range(n_pictures)]
+
+    def _config(self, scale: Scale, seed: int) -> RunConfig:
+        from learners.settings.config import RunConfig
+
+        return RunConfig(
             dataset="digits" if scale == "smoke" else "cifar10",
             data_dir=None if self.data_dir is None else str(self.data_dir),
             model="mlp" if scale == "smoke" else "lenet-dlg",
             clients=1, partition="iid", train_size=20, lr=0.1, local_epochs=1, seed=seed,
         )  # fmt: skip
-        assert self.folder is not None
-        kept = self.folder / "pictures" / settings_digest(config)
-        kept.mkdir(parents=True, exist_ok=True)
-        found = []
-        for number in range({"smoke": 1, "small": 4, "paper": 10}[scale]):
-            path = kept / f"seed{seed}-{number}.npy"
-            if not path.is_file():
-                attack = inversion_of(
-                    config, pictures=1, first=number, steps=20 if scale == "smoke" else None,
-                    privacy=NOISE, real_round=False,
-                )  # fmt: skip
-                one = attack.pictures[0]
-                three = torch.stack([one.original, one.recovered, one.noised])
-                with atomic_write(path) as file:
-                    np.save(file, three.numpy())
-            found.append(Attacked(*torch.from_numpy(np.load(path, allow_pickle=False))))
-        return found
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +47,21 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(tmp_path):
     assert not out.exists()
 
 
+def test_several_experiments_have_a_line_for_all_of_them(tmp_path):
+    arguments = ("pfedsv-fig2", "pfedsv-fig11", "--scale", "smoke", "--dry-run", "--out", tmp_path)
+    lines = typed("reproduce", *arguments).stderr.splitlines()
+    assert lines[1] == "pfedsv-fig11: 1 picture to recover"
+    assert lines[2].startswith("in all: 2 runs, about ")
+    assert not typed("reproduce", *arguments, "--quiet").stderr
+
+
+def test_pictures_are_counted_as_they_get_done(tmp_path):
+    arguments = ("pfedsv-fig11", "--scale", "smoke", "--seeds", "2", "--out", tmp_path)
+    told = typed("reproduce", *arguments, "--verbose").stderr
+    assert "pfedsv-fig11: 2 pictures to recover\n1 of 2 done, " in told
+    assert "2 of 2 done, 0 s left" in told
+
+
 def test_results_as_json(tmp_path):
     printed = typed("reproduce", "pfedsv-fig9", "--scale", "smoke", "--json", "--out", tmp_path)
     document = json.loads(printed.stdout)
@@ -75,9 +91,75 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in paths}
 
 
-def finished(folder):
-    """Return when each finished run was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("runs/*/*/result.json")}
+def done_for_good(folder):
+    """Return what may never be written again: all of finished runs, pictures, checkpointed rounds.
+
+    A round's line says how long it took, so one that is computed again has another line.
+    """
+    whole, begun = {}, {}
+    for run in folder.glob("runs/*/*"):
+        if (run / "result.json").is_file():
+            whole |= {path: path.stat().st_mtime_ns for path in files(run)}
+        elif done := [int(each.stem[6:]) for each in run.glob("checkpoints/round-*.json")]:
+            lines = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+            assert all(b'"seconds":' in line for line in lines[: max(done)])
+            begun[run / "metrics.jsonl"] = b"".join(lines[: max(done)])
+    whole |= {path: path.stat().st_mtime_ns for path in folder.glob("*/pictures/*/seed*.npy")}
+    return whole, begun
+
+
+def n_finished(folder):
+    return len(list(folder.glob("runs/*/*/result.json")))
+
+
+def files(run):
+    return [path for path in run.rglob("*") if path.is_file() and path.name != ".lock"]
+
+
+def assert_nothing_was_done_again(folder, before):
+    whole, begun = before
+    assert {path: path.stat().st_mtime_ns for path in whole} == whole
+    for run in {path.parent for path in whole if path.name == "result.json"}:
+        assert set(files(run)) <= set(whole)
+    for path, lines in begun.items():
+        assert path.read_bytes().startswith(lines)
+
+
+DYING = """
+import os, sys
+from cli.app import main
+from learners.runs.folder import RunFolder
+
+save, saved = RunFolder.save, []
+
+def save_or_die(folder, checkpoint):
+    save(folder, checkpoint)
+    saved.append(checkpoint)
+    if len(saved) == 7:
+        os.kill(os.getpid(), 9)
+
+RunFolder.save = save_or_die
+main()
+"""
+"""The command, killed when its fourth run has done the first of two rounds."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed")
+def test_what_was_done_before_a_kill_is_not_done_again(tmp_path):
+    command = ["reproduce", "pfedsv-fig2", "pfedsv-fig7", "--scale", "smoke", "--seeds", "2", "-q"]
+    folder = tmp_path / "killed"
+    died = subprocess.run([sys.executable, "-c", DYING, *command, "--out", folder], check=False)
+    assert died.returncode == -signal.SIGKILL
+    before = done_for_good(folder)
+    assert sum(path.name == "result.json" for path in before[0]) == 3
+    (rounds,) = before[1].values()
+    assert rounds.count(b"\n") == 1
+    assert not (folder / "README.md").exists()
+    for out in (folder, tmp_path / "whole"):
+        assert typed(*command, "--out", out).returncode == 0
+    assert_nothing_was_done_again(folder, before)
+    assert contents(folder) == contents(tmp_path / "whole")
+    assert len(contents(folder)) == 2 * 4 + 1
 
 
 @pytest.mark.slow
@@ -86,24 +168,23 @@ def finished(folder):
 def test_all_experiments_killed_again_and_again_end_with_the_same_tables(tmp_path):
     command = [Path(sys.executable).with_name("coalitions"), "reproduce", "--all", "-q"]
     command += ["--scale", "smoke", "--jobs", "2", "--out"]
-    started = time.monotonic()
     subprocess.run([*command, tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
-    seconds = time.monotonic() - started
-    rng, folder, kills, known = random.Random(0), tmp_path / "killed", 0, {}
+    rng, folder, kills = random.Random(0), tmp_path / "killed", 0
+    before = done_for_good(folder)
     while True:
         process = subprocess.Popen([*command, folder], stdout=subprocess.DEVNULL)
-        try:
-            code = process.wait(rng.uniform(0.05, 0.3) * seconds if kills < 8 else None)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-        else:
-            assert code == 0
+        aim = n_finished(folder) + rng.randint(1, n_finished(tmp_path / "whole") // 8)
+        while process.poll() is None and n_finished(folder) < aim:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            assert process.returncode == 0
             break
-        now = finished(folder)
-        assert known.items() <= now.items()  # nothing that was there is written again
-        known = now
+        time.sleep(rng.uniform(0.0, 0.2))
+        process.kill()
+        process.wait()
+        kills += 1
+        assert_nothing_was_done_again(folder, before)
+        before = done_for_good(folder)
     assert kills >= 4
-    assert known.items() <= finished(folder).items()
+    assert_nothing_was_done_again(folder, before)
     assert contents(folder) == contents(tmp_path / "whole")
