@@ -18,6 +18,7 @@ def comparison_document(
     results: Mapping[str, Sequence[Result]],
     seeds: Sequence[int],
     baseline: str | None,
+    domains: Mapping[str, Sequence[str]],
     metric: str | None = None,
 ) -> dict[str, Any]:
     """Return what `--json` prints.
@@ -32,6 +33,8 @@ def comparison_document(
         The seeds.
     baseline
         Row to take differences from; the best if None.
+    domains
+        The clients' domains in each row.
     metric
         What they are compared by; what the runs are judged by if None.
     """
@@ -64,6 +67,9 @@ def comparison_document(
             "difference": asdict(own.difference),
             "clients": _gains(found[name], found[baseline], liars),
             "worst": _mean([score.worst for score in found[name]]),
+            "by_domain": _by_domain(
+                found[name], domains[name], poisoned_clients(runs[0].config.poison)
+            ),
             **_means(runs, documents[name]),
             "runs": [
                 {
@@ -147,6 +153,33 @@ def _means(runs: Sequence[Result], documents: Sequence[Mapping[str, Any]]) -> di
 def _mean(values: Sequence[float | None]) -> float | None:
     there = [each for each in values if each is not None]
     return statistics.fmean(there) if there and len(there) == len(values) else None
+
+
+def _by_domain(
+    scores: Sequence[Score], domains: Sequence[str], liars: Collection[int]
+) -> dict[str, dict[str, Any]]:
+    """Return what the honest clients of each domain score on average, in every seed and over seeds.
+
+    Empty where there are no domains, or no figures of single clients.
+    """
+    from learners.comparisons.domains import domain_means
+
+    if not all(score.per_client for score in scores):
+        return {}
+    poisoned = [client in liars for client in range(len(domains))]
+    found = [domain_means(score.per_client, domains, poisoned) for score in scores]
+    told = {}
+    for domain in dict.fromkeys(domains):
+        per_seed = [means.get(domain) for means in found]
+        there = [each for each in per_seed if each is not None]
+        if domain and there:
+            whole = 1 < len(there) == len(per_seed)
+            told[domain] = {
+                "mean": _mean(per_seed),
+                "sd": statistics.stdev(there) if whole else None,
+                "per_seed": per_seed,
+            }
+    return told
 
 
 def _gains(

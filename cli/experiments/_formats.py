@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,13 @@ class Column:
     best: Callable[[Row], float] | None = None
 
 
-def columns_of(document: Document) -> list[Column]:
-    """Return the columns, those that matter most first: a narrow terminal drops the last ones."""
+def columns_of(document: Document, *, by_domain: bool = False) -> list[Column]:
+    """Return the columns, those that matter most first: a narrow terminal drops the last ones.
+
+    By domain, there is one for each, and the mean.
+    """
+    if by_domain:
+        return _domain_columns(document)
     rows = document["algorithms"].values()
     baseline = document["algorithms"][document["baseline"]]
     several = len(document["algorithms"]) > 1
@@ -70,6 +76,34 @@ def columns_of(document: Document) -> list[Column]:
     return columns
 
 
+def domains_of(document: Document) -> list[str]:
+    """Return the domains of all rows."""
+    return list(
+        dict.fromkeys(each for row in document["algorithms"].values() for each in row["by_domain"])
+    )
+
+
+def _domain_columns(document: Document) -> list[Column]:
+    sign = -1 if document["lower_is_better"] else 1
+
+    def column(domain: str) -> Column:
+        def mean(row: Row) -> float | None:
+            found: float | None = row["by_domain"].get(domain, {}).get("mean")
+            return found
+
+        def cell(row: Row) -> str:
+            return "" if mean(row) is None else _score(row["by_domain"][domain])
+
+        def best(row: Row) -> float:
+            found = mean(row)
+            return -math.inf if found is None else sign * found
+
+        return Column(f"domain {domain}", domain, cell, best)
+
+    mean = Column("mean", "mean", _score, lambda row: sign * float(row["mean"]))
+    return [*map(column, domains_of(document)), mean]
+
+
 def legend(document: Document, keys: Sequence[str]) -> list[str]:
     """Return what the columns mean, in sentences."""
     n = len(document["seeds"])
@@ -78,6 +112,7 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
     words = {
         "score": f"{document['metric']}: on the clients' own test data, mean"
         + (f" ± standard deviation over {seeds}." if n > 1 else " of 1 seed."),
+        "mean": _domain_legend(document),
         "rank": "rank: mean place over seeds." if n > 1 else "rank: its place.",
         "difference": _difference_legend(document),
         "worst": f"worst: {document['metric']} of the worst client.",
@@ -120,6 +155,15 @@ def _difference_legend(document: Document) -> str:
         f"vs {document['baseline']}: paired difference from {document['baseline']} ± half"
         f" of its {document['confidence']:.0%} interval (Student's t over"
         f" {len(document['seeds'])} seeds)."
+    )
+
+
+def _domain_legend(document: Document) -> str:
+    n = len(document["seeds"])
+    over = f" ± standard deviation over {n} seeds" if n > 1 else " of 1 seed"
+    return (
+        f"Domains: {document['metric']} on the test data of their honest clients, mean{over}. mean:"
+        " over all honest clients."
     )
 
 
@@ -175,7 +219,7 @@ def cells_of(
                 (
                     column.cell(row),
                     column.best is not None
-                    and column.key in top
+                    and top.get(column.key, -math.inf) > -math.inf
                     and round(column.best(row), 12) == top[column.key],
                 )
                 for column in columns
@@ -185,13 +229,18 @@ def cells_of(
     ]
 
 
-def fitting(document: Document, width: int) -> tuple[list[Column], list[Column]]:
-    """Return the columns that fit into a width, and those that do not; the first always stays."""
-    columns = columns_of(document)
-    n = len(columns)
-    while n > 1 and _width(document, columns[:n]) > width:
-        n -= 1
-    return columns[:n], columns[n:]
+def fitting(
+    document: Document, width: int, *, by_domain: bool = False
+) -> tuple[list[Column], list[Column]]:
+    """Return the columns that fit into a width, and those that do not.
+
+    The first always stays; by domain, the mean does, which is the last.
+    """
+    columns = columns_of(document, by_domain=by_domain)
+    dropped: list[Column] = []
+    while len(columns) > 1 and _width(document, columns) > width:
+        dropped.insert(0, columns.pop(-2 if by_domain else -1))
+    return columns, dropped
 
 
 def _width(document: Document, columns: Sequence[Column]) -> int:
@@ -201,9 +250,9 @@ def _width(document: Document, columns: Sequence[Column]) -> int:
     return sum(widths) + 2 * len(columns)
 
 
-def markdown(document: Document) -> str:
+def markdown(document: Document, *, by_domain: bool = False) -> str:
     """Return the table as Markdown, the best in bold."""
-    columns = columns_of(document)
+    columns = columns_of(document, by_domain=by_domain)
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -219,9 +268,9 @@ def markdown(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(document: Document) -> str:
+def latex(document: Document, *, by_domain: bool = False) -> str:
     """Return a booktabs table, the best in bold."""
-    columns = columns_of(document)
+    columns = columns_of(document, by_domain=by_domain)
     heads = " & ".join(["algorithm", *(latex_text(column.head) for column in columns)])
     lines = [
         r"% needs \usepackage{booktabs}",
@@ -246,18 +295,19 @@ def csv_text(document: Document) -> str:
     writer = csv.writer(lines, lineterminator="\n")
     rows = document["algorithms"]
     own = list(dict.fromkeys(key for row in rows.values() for key in row["own"]))
+    domains = domains_of(document)
     writer.writerow(
         [
             "algorithm", "seed", "mean_test_accuracy", "worst_client_accuracy", "rank",
             "difference", "up", "down", "epsilon", "seconds", "baseline", "mean", "sd", "mean_rank",
             "mean_difference", "difference_low", "difference_high", "method", "metric", "score",
-            *(f"own_{key}" for key in own),
+            *(f"own_{key}" for key in own), *(f"domain_{domain}" for domain in domains),
         ]
     )  # fmt: skip
     baseline = document["baseline"]
     for name, row in document["algorithms"].items():
         gap = row["difference"]
-        for run in row["runs"]:
+        for seed, run in enumerate(row["runs"]):
             epsilon = run["epsilon"]
             if epsilon is None and row["private"]:
                 epsilon = "inf"
@@ -269,33 +319,42 @@ def csv_text(document: Document) -> str:
                     row["mean"], row["sd"], row["rank"], gap["mean"], gap["low"], gap["high"],
                     row["algorithm"], document["metric"], run["score"],
                     *(row["own"].get(key) for key in own),
+                    *(_in_seed(row, domain, seed) for domain in domains),
                 ]
             )  # fmt: skip
     return lines.getvalue()
+
+
+def _in_seed(row: Row, domain: str, seed: int) -> float | None:
+    """Return what a domain's honest clients score in one run; None if they have no figure."""
+    told = row["by_domain"].get(domain)
+    found: float | None = None if told is None else told["per_seed"][seed]
+    return found
 
 
 def _json(document: Document) -> str:
     return f"{json_text(document)}\n"
 
 
-def table_text(document: Document) -> str:
+def table_text(document: Document, *, by_domain: bool = False) -> str:
     """Return the table as plain text, as wide as it is."""
     from rich.console import Console
 
     file = io.StringIO()
-    print_table(document, Console(file=file, width=_width(document, columns_of(document))))
+    width = _width(document, columns_of(document, by_domain=by_domain))
+    print_table(document, Console(file=file, width=width), by_domain=by_domain)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
-def print_table(document: Document, console: Console) -> None:
+def print_table(document: Document, console: Console, *, by_domain: bool = False) -> None:
     """Print as many columns as fit, the best in bold, and what they mean."""
     from rich.table import Table
     from rich.text import Text
 
-    columns, dropped = fitting(document, console.width)
+    columns, dropped = fitting(document, console.width, by_domain=by_domain)
     table = Table("algorithm", box=None, pad_edge=False)
     for column in columns:
-        table.add_column(_writable(column.head, console), justify="right", no_wrap=True)
+        table.add_column(Text(_writable(column.head, console)), justify="right", no_wrap=True)
     for name, cells in cells_of(document, columns):
         texts = (Text(_writable(t, console), style="bold" if best else "") for t, best in cells)
         table.add_row(Text(name), *texts)
@@ -317,12 +376,9 @@ def _writable(text: str, console: Console) -> str:
     return text
 
 
-FORMATS: dict[str, Callable[[Document], str]] = {
-    "table": table_text,
-    "csv": csv_text,
-    "json": _json,
-    "markdown": markdown,
-    "latex": latex,
-}
+TABLES = {"table": table_text, "markdown": markdown, "latex": latex}
+"""Formats that show as much as is asked for."""
+
+FORMATS: dict[str, Callable[[Document], str]] = {**TABLES, "csv": csv_text, "json": _json}
 ENDINGS = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
 """What the name of a file says about its format."""

@@ -12,7 +12,7 @@ import typer
 
 from cli.experiments._document import comparison_document
 from cli.experiments._figure import check_figure, save_figure
-from cli.experiments._formats import ENDINGS, FORMATS, print_table
+from cli.experiments._formats import ENDINGS, FORMATS, TABLES, print_table
 from cli.experiments._progress import CellsLine
 from cli.experiments._seeds import seeds_of
 from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
@@ -88,6 +88,10 @@ def compare_command(
             metavar="METRIC", help="What to compare by, as in loss. [default: accuracy if there is]"
         ),
     ] = None,
+    by_domain: Annotated[
+        bool,
+        typer.Option("--by-domain", help="Show the mean of each domain, and that of all clients."),
+    ] = False,
     jobs: Annotated[
         int,
         typer.Option(
@@ -122,7 +126,7 @@ def compare_command(
     """
     loudness(quiet, verbose)
     numbers = seeds_of(seeds)
-    target = _Target.of(format_, output, json_output)
+    target = _Target.of(format_, output, json_output, by_domain)
     check_figure(figure, bool(sweep))
     if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
         for name in algorithms.split(","):
@@ -142,10 +146,13 @@ def compare_command(
     _check_name("--baseline", baseline, [row.name for row in rows])
     cells = planned_runs(shared, rows, numbers, out, force=force, tell=_telling(quiet))
     _check_metric(by, cells)
+    if by_domain:
+        _check_domains(by, cells)
     if out is not None:
         record_baseline(out, baseline)
     results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
-    document = comparison_document(rows, results, numbers, baseline, by)
+    domains = {cell.name: cell.domains for cell in cells}
+    document = comparison_document(rows, results, numbers, baseline, domains, by)
     document["not_tuned"] = not_tuned(rows, tuned)
     if figure is not None:
         save_figure(document, figure)
@@ -222,6 +229,30 @@ def _check_metric(metric: str | None, cells: Sequence[Cell]) -> None:
         raise InvalidInputError(f"the runs have no metric {metric!r}; add --metric {metric}")
 
 
+def _check_domains(metric: str | None, cells: Sequence[Cell]) -> None:
+    """Refuse what --by-domain cannot show, before the first run."""
+    from learners.comparisons.comparison import poisoned_clients
+    from learners.measures.metrics import LOSS
+
+    if metric == LOSS:
+        raise InvalidInputError(
+            f"--by-domain needs a figure of each client, and runs have the mean {LOSS} only; give"
+            " another --by, as in --by log-loss --metric log-loss"
+        )
+    without = []
+    for cell in cells:
+        liars = poisoned_clients(cell.config.poison)
+        honest = [domain for client, domain in enumerate(cell.domains) if client not in liars]
+        if not any(honest):
+            without.append(cell.name)
+    if without:
+        raise InvalidInputError(
+            f"--by-domain: the honest clients of {', '.join(dict.fromkeys(without))} have no"
+            " domains; choose data that have some, such as digits-domains, or a table with"
+            " --group-column"
+        )
+
+
 def _results(
     cells: Sequence[Cell],
     out: Path | None,
@@ -275,15 +306,18 @@ class _Target:
     printed: str
     file: Path | None
     written: str
+    by_domain: bool
 
     @classmethod
-    def of(cls, format_: str | None, output: Path | None, json_output: bool) -> _Target:
+    def of(
+        cls, format_: str | None, output: Path | None, json_output: bool, by_domain: bool
+    ) -> _Target:
         """Check before the first run what could only fail after the last."""
         _check_name("--format", format_, list(FORMATS))
         if output is None:
             if json_output and format_ not in (None, "json"):
                 raise InvalidInputError(f"--json and --format {format_} both decide: give one")
-            return cls("json" if json_output else format_ or "table", None, "")
+            return cls("json" if json_output else format_ or "table", None, "", by_domain)
         if output.is_dir():
             raise InvalidInputError(f"--output {output} is a folder; give a file")
         written = format_ or ENDINGS.get(output.suffix.lower())
@@ -296,7 +330,7 @@ class _Target:
             raise InvalidInputError(
                 f"--output {output}: there is no folder {output.parent} to write to"
             )
-        return cls("json" if json_output else "table", output, written)
+        return cls("json" if json_output else "table", output, written, by_domain)
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write the file, then print."""
@@ -304,12 +338,17 @@ class _Target:
             from coalitions.files.writing import atomic_write
 
             with atomic_write(self.file) as file:
-                file.write(FORMATS[self.written](document).encode())
+                file.write(self._text(document, self.written).encode())
         console = stdout()
         if self.printed == "table" and (console.is_terminal or "COLUMNS" in os.environ):
-            print_table(document, console)
+            print_table(document, console, by_domain=self.by_domain)
         else:  # in a pipe nothing is too wide
-            typer.echo(FORMATS[self.printed](document), nl=False)
+            typer.echo(self._text(document, self.printed), nl=False)
+
+    def _text(self, document: Mapping[str, Any], format_: str) -> str:
+        if format_ in TABLES:
+            return TABLES[format_](document, by_domain=self.by_domain)
+        return FORMATS[format_](document)
 
 
 def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:
