@@ -43,7 +43,8 @@ def reproduce_command(
         ),
     ] = "small",
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds. [default: 1 at smoke, else 2 to 5]")
+        int | None,
+        typer.Option(min=1, help="Number of seeds. [default: 1 at smoke, 5 or fewer else]"),
     ] = None,
     out: Annotated[
         Path,

@@ -13,7 +13,7 @@ class CfflCNNDropout(Network):
     """`CfflCNN` that drops half of the second convolution's channels and half of the hidden units.
 
     The paper [Ota2022]_ prints no dropout, but its layers are those of an example program that has
-    it, and its results come out with it only: docs/measured/systems.md has the numbers.
+    it, and its results come out with it only: `coalitions reproduce cffl-settings` shows it.
     """
 
     pictures = True

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from coalitions import __version__
 from coalitions.drawing.pictures import picture
 from coalitions.errors import InvalidInputError, NoSolutionError
@@ -33,13 +35,22 @@ from learners.reproduction.tables import (
     markdown,
 )
 from learners.runs.run import Result, completed
-from learners.settings.config import settings_digest
+from learners.settings.config import RunConfig, plain_settings, settings_digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 118
 """Columns of prose in a table's page."""
+
+ALWAYS_TOLD = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
+"""Settings that a table's page tells even where they are the usual ones."""
+
+ELSEWHERE = (
+    *("seed", "data_dir", "device", "compute", "engine", "workers", "plugins"),
+    *("evaluate_every", "checkpoint_every"),
+)
+"""Settings that are told elsewhere, or change no figure of the last round."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,9 @@ class Reproduced:
                 row: {column: list(values) for column, values in columns.items()}
                 for row, columns in self.found.rows.items()
             },
+            "columns": list(self.found.columns),
             "unit": self.found.unit,
+            "settings": _settings(self.plan),
             "order": agreements(self.found, self.printed),
             "claims": [claim.document() for claim in self.claims],
             "missing": list(self.missing),
@@ -221,18 +234,16 @@ def carry_out(
 
 def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
     plan, found, printed = done.plan, done.found, done.printed
-    table = markdown(found, printed, done.claims)
-    if plan.experiment.first_version is not None:
-        table += earlier_figures(found, printed, paper_table(plan.experiment.first_version))
+    machine = _machine()
     files: dict[str, bytes] = {
-        "table.md": (_heading(done, command) + table + _foot(done)).encode(),
+        "table.md": page(done, command, machine).encode(),
         "table.csv": comma_separated(
             found, printed, plan.seeds, plan.experiment.once(plan.scale)
         ).encode(),
         "table.tex": latex(found, printed).encode(),
         "claims.json": json_text([claim.document() for claim in done.claims]).encode(),
         "experiment.json": json_text(
-            {**done.document(), "command": command, "machine": _machine()}
+            {**done.document(), "command": command, "machine": machine}
         ).encode(),
     }
     for name, figure in figures.items():
@@ -244,6 +255,15 @@ def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> Non
         path = plan.folder / name
         path.parent.mkdir(exist_ok=True)
         write_whole(path, content)
+
+
+def page(done: Reproduced, command: str, machine: Mapping[str, Any]) -> str:
+    """Return the page of a table: the figures, the claims, and what a reader must know."""
+    table = markdown(done.found, done.printed, done.claims)
+    if done.plan.experiment.first_version is not None:
+        earlier = paper_table(done.plan.experiment.first_version)
+        table += earlier_figures(done.found, done.printed, earlier)
+    return _heading(done, command) + table + _foot(done, machine)
 
 
 def _heading(done: Reproduced, command: str) -> str:
@@ -260,17 +280,67 @@ def _heading(done: Reproduced, command: str) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def _foot(done: Reproduced) -> str:
+def _foot(done: Reproduced, machine: Mapping[str, Any]) -> str:
     notes = [*done.missing, *done.plan.experiment.notes(done.plan.scale)]
     if done.printed is not None:
         notes += done.printed.notes
-    machine = _machine()
+    notes += _told_settings(done.plan)
     notes.append(
         f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
         f" {machine['version']}."
     )
-    items = (textwrap.fill(f"- {note}", WIDTH, subsequent_indent="  ") for note in notes)
+    items = (
+        textwrap.fill(f"- {note}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        for note in notes
+    )
     return "\n" + "\n".join(items) + "\n"
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Return the settings that all runs share, and for each those that are its own."""
+    told = {
+        key: {
+            name: value
+            for name, value in plain_settings(cell.config).items()
+            if name not in ELSEWHERE
+        }
+        for key, (cell, *_) in plan.runs.items()
+    }
+    first = next(iter(told.values()), {})
+    shared = {
+        name: value
+        for name, value in first.items()
+        if all(name in each and each[name] == value for each in told.values())
+    }
+    return {
+        "shared": shared,
+        "runs": [
+            {
+                "row": row,
+                "columns": columns,
+                "settings": {name: value for name, value in each.items() if name not in shared},
+            }
+            for (row, columns), each in told.items()
+        ],
+    }
+
+
+def _told_settings(plan: Plan) -> list[str]:
+    """Return a sentence on the settings that all runs share, if there are runs."""
+    shared = _settings(plan)["shared"]
+    usual = plain_settings(RunConfig())
+    told = [
+        f"{name} {_spoken(value)}"
+        for name, value in shared.items()
+        if name in ALWAYS_TOLD or usual.get(name) != value
+    ]
+    if not told:
+        return []
+    return [f"All runs have: {', '.join(told)}. `experiment.json` has what is each run's own."]
+
+
+def _spoken(value: object) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _machine() -> dict[str, Any]:
@@ -279,6 +349,7 @@ def _machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "version": __version__,
+        "torch": torch.__version__,
     }
 
 

@@ -25,11 +25,14 @@ class Claim:
         The difference that the paper prints, if it does.
     ours
         The difference here with its interval over seeds; None if it was not measured.
+    added
+        Whether no paper says so: it is asked beside, and not counted among what papers claim.
     """
 
     text: str
     paper: float | None
     ours: Difference | None
+    added: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -50,12 +53,13 @@ class Claim:
             "ours": None if ours is None else ours.mean,
             "interval": [ours.low, ours.high] if ours is not None and known else None,
             "verdict": self.verdict,
+            "added": self.added,
         }
 
 
-def exact(text: str, amount: float, paper: float | None = None) -> Claim:
+def exact(text: str, amount: float, *, added: bool = False) -> Claim:
     """Return a claim about something counted, which has no spread: true if it is above zero."""
-    return Claim(text, paper, Difference(amount, amount, amount))
+    return Claim(text, None, Difference(amount, amount, amount), added)
 
 
 def beyond(text: str, figures: Sequence[float], level: float) -> Claim:
@@ -82,13 +86,20 @@ def near(text: str, figures: Sequence[float], level: float, *, within: float) ->
 
 
 def above(
-    found: Measured, row: str, other: str, column: str, printed: PaperTable | None = None
+    found: Measured,
+    row: str,
+    other: str,
+    column: str,
+    printed: PaperTable | None = None,
+    *,
+    added: bool = False,
 ) -> Claim:
     """Return the claim that one row is above another in a column."""
     return Claim(
         f"{row} is above {other} ({column})",
         None if printed is None else printed.gap(row, other, column),
         found.gap(row, other, column),
+        added,
     )
 
 
@@ -99,8 +110,12 @@ def best(
     printed: PaperTable | None = None,
     *,
     among: tuple[str, ...] | None = None,
+    added: bool = False,
 ) -> Claim:
-    """Return the claim that a row is above all others in a column: compared with the best of them.
+    """Return the claim that a row is above all others in a column.
+
+    It holds if the row is above each of them beyond doubt, and does not if one of them is level or
+    above beyond doubt. The difference is that to the one who decides.
 
     Parameters
     ----------
@@ -110,11 +125,28 @@ def best(
         The paper's own figures.
     among
         The rivals, if not all rows.
+    added
+        See `Claim`.
     """
-    rival = found.best_other(row, column, among)
-    whom = "all others" if among is None else ", ".join(each for each in among if each != row)
+    rivals = [each for each in (found.rows if among is None else among) if each != row]
+    gaps = [(each, gap) for each in rivals if (gap := found.gap(row, each, column)) is not None]
+    whom = "all others" if among is None else ", ".join(rivals)
+    text = f"{row} is above {whom} ({column})"
+    decides, gap = _deciding(gaps)
     return Claim(
-        f"{row} is above {whom} ({column})" + (f"; best of them here: {rival}" if rival else ""),
+        text if decides is None else f"{text}; decided by {decides}",
         None if printed is None else printed.lead(row, column, among),
-        None if rival is None else found.gap(row, rival, column),
+        gap,
+        added,
     )
+
+
+def _deciding(gaps: Sequence[tuple[str, Difference]]) -> tuple[str, Difference] | tuple[None, None]:
+    """Return the rival by whom the claim to be above all of them is decided, and the lead over it.
+
+    It is the strongest of those who are level or above beyond doubt; if there are none, of those
+    who may be; if there are none either, of all.
+    """
+    ahead = [(who, gap) for who, gap in gaps if gap.high is not None and gap.high <= 0]
+    doubtful = [(who, gap) for who, gap in gaps if gap.low is not None and gap.low <= 0]
+    return min(ahead or doubtful or gaps, key=lambda each: each[1].mean, default=(None, None))

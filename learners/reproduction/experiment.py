@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from coalitions.registry import Registry
+from learners.comparisons.domains import domain_means
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable, paper_table
@@ -163,14 +163,9 @@ def domain_accuracies(result: Result, tested: str = "") -> dict[str, float]:
     """Return the mean test accuracy of the honest clients of every domain, in percent."""
     prefix = f"{tested}_" if tested else ""
     clients = clients_of(result)
-    found: dict[str, list[float]] = {}
     accuracies = result.metrics[f"{prefix}per_client_test_accuracy"]
-    for accuracy, domain, poisoned in zip(
-        accuracies, clients.domains, clients.poisoned, strict=True
-    ):
-        if not poisoned and accuracy is not None:
-            found.setdefault(domain, []).append(100 * accuracy)
-    return {domain: statistics.fmean(each) for domain, each in found.items()}
+    percent = [None if each is None else 100 * each for each in accuracies]
+    return domain_means(percent, clients.domains, clients.poisoned)
 
 
 class AccuracyTable(Experiment):

@@ -42,23 +42,6 @@ class Measured:
         one, two = self.get(row, column), self.get(other, column)
         return None if one is None or two is None else paired_difference(one, two)
 
-    def best_other(self, row: str, column: str, among: Sequence[str] | None = None) -> str | None:
-        """Return which other row has the highest mean in a column.
-
-        Parameters
-        ----------
-        row, column
-            Whose rivals, and where.
-        among
-            The rivals, if not all rows.
-        """
-        rivals = [
-            (mean, name)
-            for name in (self.rows if among is None else among)
-            if name != row and (mean := self.mean(name, column)) is not None
-        ]
-        return max(rivals)[1] if rivals else None
-
 
 def order_agreement(printed: Mapping[str, float], found: Mapping[str, float]) -> float | None:
     """Return Spearman's correlation of two orders of the same rows.

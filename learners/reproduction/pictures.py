@@ -105,6 +105,28 @@ def curves(
 
 
 @plain_style()
+def bars(
+    lengths: NDArray[np.float64],
+    names: Sequence[str],
+    marked: NDArray[np.bool_],
+    title: str,
+    x_label: str,
+) -> Figure:
+    """Return a bar for every name, those that are marked in another colour."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 1.4 + 0.28 * len(names)))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    axes.barh(range(len(names)), lengths, color=[colour(int(each)) for each in marked])
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.invert_yaxis()
+    axes.set_xlabel(x_label)
+    _entitle(figure, title)
+    return figure
+
+
+@plain_style()
 def matrices(panels: Mapping[str, NDArray[np.float64]], title: str) -> Figure:
     """Return matrices side by side, each in its own colours: from zero, or around it."""
     from matplotlib.figure import Figure

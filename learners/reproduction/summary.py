@@ -10,6 +10,11 @@ from typing import Any
 
 from coalitions.files.writing import write_whole
 
+PAPERS = {"cffl": "CFFL", "fedacs": "FedACS", "fedc2i": "FedC²I", "pfedsv": "pFedSV"}
+"""What papers are called, by how names of experiments begin."""
+
+VERDICTS = ("holds", "does not hold", "cannot be told")
+
 
 def outcomes(folder: Path) -> list[dict[str, Any]]:
     """Return what came out of every experiment that is kept in a folder, by name."""
@@ -21,10 +26,12 @@ def outcomes(folder: Path) -> list[dict[str, Any]]:
 def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
     """Return the page: how many claims hold, then each with its figures.
 
-    What was asked beside the papers, to settle what they leave open, has a table of its own.
+    What was asked beside the papers has a table of its own, and is not counted.
     """
-    told = [each for each in found if not each.get("settles")]
-    asked = [each for each in found if each.get("settles")]
+    papers = [each for each in found if not each.get("settles")]
+    told = [_with_claims(each, added=False) for each in papers]
+    asked = [_with_claims(each, added=True) for each in papers]
+    asked += [dict(each) for each in found if each.get("settles")]
     verdicts = Counter(claim["verdict"] for each in told for claim in each["claims"])
     counted = (
         f"{verdicts['holds']} hold, {verdicts['does not hold']} do not,"
@@ -35,8 +42,10 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
         "",
         f"{len(told)} experiments, {sum(verdicts.values())} claims: {counted}.",
         "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
-        " and does not if it lies below.",
+        " and does not if it lies below; one that names several rivals holds if it does of each.",
         "With one seed there is no interval, and nothing can be told.",
+        "",
+        *_by_paper(told),
         "",
         *_claims(told),
     ]
@@ -55,14 +64,33 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
             "|---|---|---|",
             *orders,
         ]
-    if asked:
+    if any(each["claims"] for each in asked):
         lines += [
             "",
-            "What the papers leave open, tried on seeds of its own; no paper claims it:",
+            "What no paper claims: asked beside the tables, or, to settle what a paper leaves open,"
+            " on seeds of its own:",
             "",
             *_claims(asked),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _with_claims(one: Mapping[str, Any], *, added: bool) -> dict[str, Any]:
+    """Return an experiment with its paper's claims alone, or with the others alone."""
+    claims = [claim for claim in one["claims"] if claim.get("added", False) == added]
+    return {**one, "claims": claims}
+
+
+def _by_paper(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    counts: dict[str, Counter[str]] = {}
+    for each in found:
+        paper = each["name"].partition("-")[0]
+        counted = counts.setdefault(PAPERS.get(paper, paper), Counter())
+        counted.update(claim["verdict"] for claim in each["claims"])
+    lines = ["| paper | holds | does not hold | cannot be told |", "|---|---|---|---|"]
+    for paper, verdicts in counts.items():
+        lines.append(f"| {paper} | " + " | ".join(str(verdicts[each]) for each in VERDICTS) + " |")
+    return lines
 
 
 def _claims(found: Sequence[Mapping[str, Any]]) -> list[str]:

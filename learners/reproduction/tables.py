@@ -47,9 +47,13 @@ def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim
         values = ["–" if each is None else f"{each:.2f}" for each in agreement.values()]
         lines.append("| *order of rows, Spearman* | " + " | ".join(values) + " |")
         lines += ["", "In brackets: the paper."]
-    if claims:
-        lines += ["", "| claim | paper | here | 95 % interval | verdict |", "|---|---|---|---|---|"]
-        lines += [_claim_line(claim) for claim in claims]
+    for what, told in (
+        ("claim", [claim for claim in claims if not claim.added]),
+        ("asked beside the paper", [claim for claim in claims if claim.added]),
+    ):
+        if told:
+            lines += ["", f"| {what} | paper | here | 95 % interval | verdict |"]
+            lines += ["|---|---|---|---|---|", *map(_claim_line, told)]
     return "\n".join(lines) + "\n"
 
 

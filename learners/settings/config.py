@@ -361,7 +361,7 @@ def toml_value(value: object) -> str:
 
 def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any, Any]]:
     """Return the settings that could change a figure, as (name, in one, in the other)."""
-    ours, theirs = _told(one), _told(other)
+    ours, theirs = plain_settings(one), plain_settings(other)
     return [
         (key, ours.get(key), theirs.get(key))
         for key in dict.fromkeys([*ours, *theirs])
@@ -381,7 +381,8 @@ def settings_digest(config: RunConfig) -> str:
     True
     """
     left_out = {"seed", *NO_EFFECT} - {"evaluate_every"}
-    kept = {key: value for key, value in sorted(_told(config).items()) if key not in left_out}
+    told = sorted(plain_settings(config).items())
+    kept = {key: value for key, value in told if key not in left_out}
     return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:10]
 
 
@@ -390,7 +391,7 @@ def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)
     return "none" if value is None or value == [] else str(value)
 
 
-def _told(config: RunConfig) -> dict[str, Any]:
+def plain_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings as a run's folder tells them, the method's options among them."""
     import tomllib
 

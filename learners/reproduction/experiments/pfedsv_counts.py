@@ -167,7 +167,8 @@ class Bound(_Counted):
                     for column in found.columns
                 )
                 order = row.partition(",")[0]
-                told.append(exact(f"all are found within the bound, order {order}", slack))
+                text = f"all are found within the bound, order {order}"
+                told.append(exact(text, slack, added=order != "top-k"))  # which is printed
         return told
 
     def notes(self, scale: Scale) -> Sequence[str]:

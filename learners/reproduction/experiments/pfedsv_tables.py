@@ -128,13 +128,15 @@ class _MeanAccuracies(AccuracyTable):
             told.append(best(found, OURS, column, self.printed, among=tuple(METHODS)))
             told.append(above(found, OURS, "Separate", column, self.printed))
             told.append(above(found, OURS, "FedAvg", column, self.printed))
-            told.append(above(found, "pFedSV, trained", "Separate", column))
+            told.append(above(found, "pFedSV, trained", "Separate", column, added=True))
         return told
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs, and what the additional row is."""
+        narrow = "pFedHN's network of networks has 20 units a layer (its own default: 100)."
         return [
             *notes(scale),
+            *([narrow] if scale == "small" and "pFedHN" in self.methods(scale) else []),
             "'pFedSV, trained' is no row of the paper: the client's model after its local epochs,"
             " before the last aggregation.",
         ]
@@ -179,9 +181,12 @@ class Table3(_MeanAccuracies):
         """Return that pFedSV with noise still leads the others."""
         rivals = ("Separate", "FedAvg", "FedFomo", "FedAMP")
         return [
-            best(found, row, column, self.printed if row == "pFedSV+DP" else None, among=rivals)
+            claim
             for column in found.columns
-            for row in ("pFedSV+DP", "pFedSV+DP-SGD")
+            for claim in (
+                best(found, "pFedSV+DP", column, self.printed, among=rivals),
+                best(found, "pFedSV+DP-SGD", column, among=rivals, added=True),
+            )
         ]
 
     def notes(self, scale: Scale) -> Sequence[str]:

@@ -10,6 +10,7 @@ from learners.reproduction.claims import Claim, above, best, beyond, exact, near
 from learners.reproduction.experiments.fedc2i import influence_of_two
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed, paper_table
+from learners.reproduction.summary import summary_page
 from learners.reproduction.tables import comma_separated, earlier_figures, latex, markdown
 
 FOUND = Measured(
@@ -42,13 +43,53 @@ def test_a_verdict_is_where_the_interval_lies(ours, verdict):
 
 def test_a_lead_is_over_the_best_of_the_others():
     claim = best(FOUND, "ours", "here", PRINTED)
-    assert "best of them here: theirs" in claim.text
+    assert claim.text.endswith("; decided by theirs")
     assert claim.paper == 1.0
     assert claim.ours.mean == pytest.approx((4.0 + 3.9 + 4.0) / 3)
     assert claim.verdict == "holds"
     assert best(FOUND, "theirs", "here").verdict == "does not hold"
     assert above(FOUND, "ours", "theirs", "there").verdict == "cannot be told"
     assert above(FOUND, "ours", "none_at_all", "there").ours is None
+
+
+def test_a_lead_over_all_is_decided_by_each_of_them():
+    rows = {
+        "ours": [5.0, 6.0, 7.0, 6.0],
+        "high and sure": [4.0, 5.1, 6.0, 5.0],  # the highest mean, and surely below
+        "low and unsure": [0.0, 9.0, 1.0, 8.0],
+        "surely above": [5.5, 6.4, 7.5, 6.5],
+        "surely far above": [9.0, 8.0, 11.0, 9.0],
+    }
+    found = Measured(("c",), {row: {"c": values} for row, values in rows.items()})
+    assert best(found, "ours", "c", among=("high and sure",)).verdict == "holds"
+    unsure = best(found, "ours", "c", among=("high and sure", "low and unsure"))
+    assert unsure.verdict == "cannot be told"
+    assert unsure.text.endswith("decided by low and unsure")
+    # Whoever is surely above decides, even beside one with a higher mean but less certainty.
+    for rival in ("surely above", "surely far above"):
+        claim = best(found, "ours", "c", among=("low and unsure", rival))
+        assert claim.verdict == "does not hold"
+        assert claim.text.endswith(f"decided by {rival}")
+    assert best(found, "ours", "c").text.endswith("decided by surely far above")
+    once = Measured(("c",), {"ours": {"c": [5.0]}, "a": {"c": [4.0]}, "b": {"c": [6.0]}})
+    claim = best(once, "ours", "c")
+    assert (claim.ours.mean, claim.verdict) == (-1.0, "cannot be told")
+    assert claim.text.endswith("decided by b")
+    assert best(once, "ours", "no such column").ours is None
+
+
+def test_what_no_paper_claims_is_told_apart():
+    claims = [above(FOUND, "ours", "theirs", "here"), exact("mine", 1.0, added=True)]
+    assert [claim.document()["added"] for claim in claims] == [False, True]
+    papers, _, added = markdown(FOUND, None, claims).partition("| asked beside the paper |")
+    assert "ours is above theirs" in papers
+    assert "mine" in added
+    assert "mine" not in papers
+    one = {"name": "cffl-x", "scale": "small", "seeds": [0], "order": {},
+           "claims": [claim.document() for claim in claims]}  # fmt: skip
+    page = summary_page([one])
+    assert "1 experiments, 1 claims: 1 hold, 0 do not, 0 cannot be told." in page
+    assert "mine" in page.partition("What no paper claims")[2]
 
 
 def test_a_papers_lead_is_over_the_rivals_that_are_named():

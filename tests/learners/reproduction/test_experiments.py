@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from coalitions.errors import NoSolutionError
-from learners.reproduction.carry_out import carry_out, plan
+from learners.reproduction.carry_out import ELSEWHERE, carry_out, plan
 from learners.reproduction.experiment import EXPERIMENTS
+from learners.reproduction.measured import Measured
 from learners.reproduction.printed import paper_table
 from learners.reproduction.summary import outcomes, summary_page
 from learners.runs.run import completed
-from learners.settings.config import RunConfig
+from learners.settings.config import RunConfig, plain_settings
 
 WANTED = {
     *(f"pfedsv-table{n}" for n in range(1, 5)),
@@ -47,7 +48,7 @@ def test_an_experiment_ends_with_a_table_and_verdicts(name, tmp_path):
     claims = json.loads((folder / "claims.json").read_text())
     assert claims
     for claim in claims:
-        assert set(claim) == {"claim", "paper", "ours", "interval", "verdict"}
+        assert set(claim) == {"claim", "paper", "ours", "interval", "verdict", "added"}
         assert claim["verdict"] in VERDICTS
         assert claim["ours"] is not None, claim
     rows = list(csv.DictReader((folder / "table.csv").read_text().splitlines()))
@@ -182,8 +183,44 @@ KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
 
 def test_the_page_of_what_the_papers_claim_is_that_of_the_experiments_beside_it():
     found = outcomes(KEPT)
-    assert (KEPT / "README.md").read_text() == summary_page(found)
+    page = (KEPT / "README.md").read_text()
+    assert page == summary_page(found)
+    (ours,) = re.findall(r"^\| FedACS \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    told, _, _ = page.partition("What no paper claims")
+    rows = [line for line in told.splitlines() if line.startswith("| [fedacs-")]
+    for verdict, n in zip(("holds", "does not hold", "cannot be told"), ours, strict=True):
+        assert sum(line.endswith(f"| {verdict} |") for line in rows) == int(n)
     for each in found:
         assert each["scale"] == "small"
         assert each["command"].startswith(f"coalitions reproduce {each['name']} --scale small")
         assert each["claims"] == json.loads((KEPT / each["name"] / "claims.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_kept_results_are_those_of_the_programs_that_are_here(name):
+    """Claims follow from the kept figures, and settings and notes are those of a new run."""
+    kept = json.loads((KEPT / name / "experiment.json").read_text())
+    experiment = EXPERIMENTS[name]()
+    found = Measured(tuple(kept["columns"]), kept["rows"], kept["unit"])
+    claims = [claim.document() for claim in experiment.claims(found, {})]
+    assert kept["claims"] == json.loads(json.dumps(claims))
+    page = " ".join((KEPT / name / "table.md").read_text().split())
+    for note in experiment.notes("small"):
+        assert " ".join(note.split()) in page
+    shared = kept["settings"]["shared"]
+    made = {(each["row"], each["columns"]): each["settings"] for each in kept["settings"]["runs"]}
+    wanted = experiment.runs("small")
+    assert set(made) == set(wanted)
+    for key, given in wanted.items():
+        there = shared | made[key]
+        config = RunConfig.of(given)
+        for setting, value in plain_settings(config).items():
+            if setting in {*given, *(f"option {each}" for each in config.options)} - set(ELSEWHERE):
+                assert there[setting] == value, (key, setting)
+
+
+def test_no_claim_is_counted_that_its_paper_contradicts():
+    for name in EXPERIMENTS.names():
+        kept = json.loads((KEPT / name / "experiment.json").read_text())
+        odd = [claim["claim"] for claim in kept["claims"] if (claim["paper"] or 0) < 0]
+        assert not odd

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learners.reproduction.measured import Measured
-from learners.reproduction.pictures import coalitions_by_round, dots, matrices
+from learners.reproduction.pictures import bars, coalitions_by_round, dots, matrices
 from learners.reproduction.printed import PaperTable, Printed
 
 pytest.importorskip("matplotlib", reason="pictures are not installed: pip install .[report]")
@@ -86,3 +86,13 @@ def test_clients_of_one_coalition_have_one_colour():
     assert a == a_later == b_later != b
     assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c"]
     assert axes.get_ylim() == (3.0, 0.0)  # the first client is on top
+
+
+def test_bars_that_are_marked_have_another_colour():
+    (axes,) = bars(
+        np.array([1.0, 2.0, 3.0]), ["a", "b", "c"], np.array([1, 0, 1]) > 0, "t", "x"
+    ).axes
+    assert [bar.get_width() for bar in axes.patches] == [1.0, 2.0, 3.0]
+    first, second, third = (bar.get_facecolor() for bar in axes.patches)
+    assert first == third != second
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c"]
