@@ -112,6 +112,12 @@ def n_finished(folder):
     return len(list(folder.glob("runs/*/*/result.json")))
 
 
+def in_the_middle(folder):
+    """Return the runs that have a checkpoint, and no result yet."""
+    begun = {path.parents[1] for path in folder.glob("runs/*/*/checkpoints/round-*.json")}
+    return [run for run in begun if not (run / "result.json").is_file()]
+
+
 def files(run):
     return [path for path in run.rglob("*") if path.is_file() and path.name != ".lock"]
 
@@ -173,13 +179,12 @@ def test_all_experiments_killed_again_and_again_end_with_the_same_tables(tmp_pat
     before = done_for_good(folder)
     while True:
         process = subprocess.Popen([*command, folder], stdout=subprocess.DEVNULL)
-        aim = n_finished(folder) + rng.randint(1, n_finished(tmp_path / "whole") // 8)
-        while process.poll() is None and n_finished(folder) < aim:
-            time.sleep(0.01)
+        aim = n_finished(folder) + rng.randint(1, n_finished(tmp_path / "whole") // 4)
+        while process.poll() is None and (n_finished(folder) < aim or not in_the_middle(folder)):
+            time.sleep(0.002)
         if process.poll() is not None:
             assert process.returncode == 0
             break
-        time.sleep(rng.uniform(0.0, 0.2))
         process.kill()
         process.wait()
         kills += 1
