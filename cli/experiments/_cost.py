@@ -76,8 +76,8 @@ def _seconds(
 ) -> float:
     """Return what runs take one after the other, and add to `paces` what was rehearsed.
 
-    Each kind is rehearsed once. Those that there is no time for take as long a round as others of
-    their method, or of any.
+    Each kind is rehearsed once, the first whatever it takes. Those that there is no time for take
+    as long a round as others of their method, or of any.
     """
     from learners.runs.forecast import forecast
 
@@ -85,7 +85,8 @@ def _seconds(
     # Runs at a time have one process each; one alone has as many as it may.
     configs = [cell.config if alone else replace(cell.config, workers=1) for cell in cells]
     for config in configs:
-        if _kind(config) not in paces and time.monotonic() - began < patience:
+        in_time = not paces or time.monotonic() - began < patience
+        if in_time and _kind(config) not in paces:
             with suppress(NoSolutionError):  # its models do not stay finite; the run will tell
                 paces[_kind(config)] = forecast(config).seconds / config.rounds
     total = 0.0

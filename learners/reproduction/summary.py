@@ -42,7 +42,8 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
         "",
         f"{len(told)} experiments, {sum(verdicts.values())} claims: {counted}.",
         "A claim holds if the 95 % interval of the paired difference over seeds lies above zero,"
-        " and does not if it lies below; one that names several rivals holds if it does of each.",
+        " and does not if it lies below.",
+        "One that names several rivals holds if it does of each.",
         "With one seed there is no interval, and nothing can be told.",
         "",
         *_by_paper(told),
