@@ -35,7 +35,7 @@ from learners.reproduction.tables import (
     markdown,
 )
 from learners.runs.run import Result, completed
-from learners.settings.config import RunConfig, plain_settings, settings_digest
+from learners.settings.config import NO_EFFECT, RunConfig, plain_settings, settings_digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +47,8 @@ ALWAYS_TOLD = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 """Settings that a table's page tells even where they are the usual ones."""
 
 ELSEWHERE = (
-    *("seed", "data_dir", "device", "compute", "engine", "workers", "plugins"),
-    *("evaluate_every", "checkpoint_every"),
+    *("seed", "data_dir", "device", "compute", "engine"),
+    *NO_EFFECT,
 )
 """Settings that are told elsewhere, or change no figure of the last round."""
 

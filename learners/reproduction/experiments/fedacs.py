@@ -131,11 +131,13 @@ class Fig1a(_Bars):
         }
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return that one model for all does worse, and APFL best with two labels."""
+        """Return that one model for all does worse, APFL best with two labels, pFedMe below PerAvg.
+
+        The last is said on Fig. 1b, of all settings.
+        """
         told = [above(found, OURS, "FedAvg", column) for column in found.columns]
         labels = [column for column in found.columns if "two labels" in column]
         rivals = tuple(row for row in METHODS if row not in ("APFL", "FedACS, p = 0.9"))
-        # "In all settings", says the text on Fig. 1b.
         told += [best(found, "APFL", column, among=rivals) for column in labels]
         return [*told, *(above(found, "PerAvg", "pFedMe", column) for column in found.columns)]
 

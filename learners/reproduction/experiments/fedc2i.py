@@ -148,8 +148,7 @@ class _ByDomain(Experiment):
         led = [
             column
             for column in domains
-            if found.rows[OURS].get(column)
-            and all(
+            if all(
                 (gap := found.gap(OURS, rival, column)) is not None and gap.mean > 0
                 for rival in RIVALS
             )
