@@ -23,6 +23,7 @@ import cli.experiments
 import cli.federation
 import cli.games
 import cli.plugins
+from cli.terminal.help import Command, group_of, in_order, summary
 from cli.terminal.text import visible
 from coalitions import __version__
 from coalitions.compiling.clock import when_long
@@ -32,7 +33,6 @@ HELP = ["-h", "--help"]
 app = typer.Typer(
     name="coalitions",
     help="Find the best coalitions, prove it, share the gain, make federated learning personal.",
-    no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP},
@@ -70,19 +70,12 @@ def _add_commands(typed: str | None) -> None:
     }
     app.registered_commands.clear()  # those of an earlier call of `main`
     wanted = (typed or "").replace("-", "_")
+    commands: dict[str, Callable[..., None]] = {}
     for name in [wanted] if wanted in modules else modules:
-        found = importlib.import_module(modules[name])
-        for command, function in found.COMMANDS.items():
-            app.command(command)(_summary(function) if typed in HELP else function)
-
-
-def _summary(function: Callable[..., None]) -> Callable[[], None]:
-    """Return what the list of commands shows of one: to make out its flags would take time."""
-
-    def summary() -> None: ...
-
-    summary.__doc__ = function.__doc__
-    return summary
+        commands |= importlib.import_module(modules[name]).COMMANDS
+    for name in sorted(commands, key=in_order):
+        add = app.command(name, cls=Command, rich_help_panel=group_of(name))
+        add(summary(commands[name]) if typed in HELP else commands[name])
 
 
 def main() -> None:
@@ -101,6 +94,8 @@ def main() -> None:
         os.environ.setdefault(name, "")
     when_long(_say_what_takes_long)
     try:
+        if len(sys.argv) == 1 and "_COALITIONS_COMPLETE" not in os.environ:  # not from the shell
+            sys.argv.append("--help")
         _add_commands(sys.argv[1] if len(sys.argv) > 1 else None)
         code = _exit_code()
     except KeyboardInterrupt:  # while modules are loaded

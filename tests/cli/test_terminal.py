@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,13 +12,13 @@ import time
 import numpy as np
 import pytest
 
+from cli.terminal.help import GROUPS
 from coalitions import SynergyGraph
 from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.typed import COMMAND, in_a_process
 from tests.cli.typed import typed as coalitions
 
-COMMANDS = ["solve", "verify", "shapley", "value", "stability", "solvers", "report", "run",
-            "resume", "algorithms", "datasets", "options", "compare", "attack"]  # fmt: skip
+COMMANDS = [command for commands in GROUPS.values() for command in commands]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,33 @@ def test_every_command_has_help_with_an_example(command):
     assert result.returncode == 0, result.stderr
     assert f"Example: coalitions {command}" in result.stdout
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_leaves_room_for_the_text_at_80_columns(command):
+    shown = coalitions(command, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
+    assert max(map(len, shown.splitlines())) == 80
+    starts = [
+        re.search(r"\S", line[24:-1]).start() + 24
+        for line in re.findall(r"^│ {24,}\S.*│$", shown, re.M)  # lines that go on
+    ]
+    assert all(79 - start >= 44 for start in starts)
+    assert not re.search(r"[a-z]…", shown)  # nothing was cut off
+
+
+def test_commands_are_in_groups():
+    shown = coalitions("--help").stdout
+    places = [shown.index(f"─ {group} ─") for group in GROUPS]
+    assert places == sorted(places)
+    assert "─ More ─" not in shown
+    for command in COMMANDS:
+        assert f"│ {command} " in shown
+
+
+def test_without_arguments_the_help_is_printed():
+    alone = coalitions()
+    assert alone.returncode == 0
+    assert alone.stdout == coalitions("--help").stdout
 
 
 @pytest.mark.parametrize(
