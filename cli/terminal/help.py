@@ -86,7 +86,7 @@ class Command(TyperCommand):
         """Write the help page."""
         from typer import rich_utils
 
-        rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)
+        rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)  # type: ignore[assignment]
         parameters = self.get_params(ctx)
         for parameter in parameters:
             _narrow(parameter)
