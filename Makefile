@@ -18,12 +18,18 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[learners,dev]'
 	touch $@
 
+# Teams with a proof, then a federation compared over seeds, then a report. It replaces what it wrote before.
+DEMO := runs/demo
 demo: $(STAMP)
-	mkdir -p runs
-	$(BIN)/coalitions solve examples/data/three_domains.csv --output runs/solution.json --certificate runs/proof.json
-	$(BIN)/coalitions verify examples/data/three_domains.csv runs/solution.json --certificate runs/proof.json
-	$(BIN)/coalitions run --algorithm pfedsv --dataset digits --partition ring:2 --rounds 6 --out runs/demo --force
-	$(BIN)/coalitions report runs/demo
+	@mkdir -p $(DEMO)
+	@printf '\n--- 1. The best coalitions, with a proof\n'
+	$(BIN)/coalitions solve examples/data/three_domains.csv --output $(DEMO)/solution.json --certificate $(DEMO)/proof.json
+	$(BIN)/coalitions verify examples/data/three_domains.csv $(DEMO)/solution.json --certificate $(DEMO)/proof.json
+	$(BIN)/coalitions explain examples/data/three_domains.csv $(DEMO)/solution.json mnist-5
+	@printf '\n--- 2. Ten clients in five groups: alone (local), one model for all (fedavg), or with similar clients (pfedsv)?\n'
+	$(BIN)/coalitions compare --dataset digits-domains --algorithms local,fedavg,pfedsv --rounds 8 --seeds 0,1,2 --jobs 2 --out $(DEMO)/compare --force
+	@printf '\n--- 3. One page about all runs\n'
+	$(BIN)/coalitions report $(DEMO)/compare
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

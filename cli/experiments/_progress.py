@@ -1,4 +1,4 @@
-"""How far many runs are and how long they will take: a line on a terminal, or lines with -v."""
+"""How far many runs are and how long they will take: one line on a terminal, else several."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CellsLine:
     jobs
         Runs at a time.
     shown
-        Whether to show the line, if there is a terminal.
+        Whether to show the line; without a terminal it is a line for every finished run.
     verbose
         Say a line per run and one per round instead, wherever stderr goes.
     check
@@ -89,6 +89,7 @@ class CellsLine:
         self._bar: Any = None
         self._entered = time.monotonic()
         console = stderr()
+        self._plain = shown and not verbose and not console.is_terminal
         if shown and not verbose and console.is_terminal:
             from rich.progress import BarColumn, Progress, TextColumn
 
@@ -141,6 +142,19 @@ class CellsLine:
         if self._check is not None:
             self._check(result)
         self._seen.setdefault(cell.name, []).append(result.seconds)
+        if self._plain and cell.stage != "finished":
+            done = self._begun - len(self._running)
+            left = self._time_left()
+            rest = "" if left is None or done == self._n_cells else f", {spoken_time(left)} left"
+            stderr().print(
+                f"{done} of {self._n_cells} runs done: {cell.name}, seed {cell.config.seed}{rest}",
+                soft_wrap=True,
+                markup=False,
+            )
+
+    def _time_left(self) -> float | None:
+        running = [each.pace() for each in self._running.values()]
+        return time_left(self._seen, self._ahead, running, self._jobs)
 
     def part(self, done: int, total: int) -> None:
         """Say how many parts are done of what is done beside the runs, and the time left."""
@@ -156,7 +170,7 @@ class CellsLine:
         if self._bar is None:
             return
         running = self._running.values()
-        left = time_left(self._seen, self._ahead, [each.pace() for each in running], self._jobs)
+        left = self._time_left()
         rounds = cell.config.rounds
         latest = self._running[_key(cell)]
         others = f" and {len(running) - 1} more" if len(running) > 1 else ""
