@@ -1,5 +1,6 @@
-"""Docstrings on the site: formulas as code, citations and pages as links (an extension of griffe).
+"""What the site rewrites: docstrings (an extension of griffe), and the start page (a hook of mkdocs).
 
+The start page is the README. In docstrings, formulas become code, citations and pages become links.
 Docstrings are written in reStructuredText, pages in Markdown. Nothing is fetched for it, neither
 when the site is built nor when it is read, so a formula stays LaTeX.
 """
@@ -20,6 +21,15 @@ BLOCK = re.compile(r"^( *)\.\. math::(.*(?:\n\1 +\S.*|\n *(?=\n\1 +\S))*)", re.M
 ROLE = re.compile(r":math:`([^`]+)`")
 CITATION = re.compile(r"\[(([A-Za-z]+)(\d{4}\w?))\]_")
 PAGE = re.compile(r"docs/([\w/-]+)\.md")
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401 (mkdocs' own)
+    """Return the README for the start page, with its links as the site has them."""
+    if page.file.src_uri != "index.md":
+        return markdown
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    readme = re.sub(r'(\]\(|src=")docs/', r"\1", readme)
+    return re.sub(r"\[([^\]]*)\]\([A-Z]+\.md\)", r"\1", readme)  # files that the site has not
 
 
 class Readable(griffe.Extension):

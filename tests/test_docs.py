@@ -88,20 +88,6 @@ def test_the_glossary_has_plain_words_in_order():
     assert set(WORDS) <= set(words)
 
 
-SPEED = re.compile(
-    r"CPU-seconds on (.*?) not\s+counted.*?(\| work \| ours \| others \|.*?)\n\n", re.S
-)
-
-
-def test_the_readme_and_the_site_have_the_same_figures_beside_others():
-    readme, site = (
-        SPEED.search((ROOT / page).read_text()).groups()
-        for page in ("README.md", "docs/measured/index.md")
-    )
-    assert readme[0].split() == site[0].split()  # machine and date
-    assert readme[1].replace("](docs/measured/", "](") == site[1]
-
-
 def test_the_bibtex_entry_is_the_citation_file():
     citation = (ROOT / "CITATION.cff").read_text()
     entry = (ROOT / "docs" / "how-to" / "cite.md").read_text()
