@@ -1,6 +1,6 @@
 # Three commands: `make demo` shows the main job, `make test` checks everything, and `make soak` goes on
 # checking what must never be wrong for an hour or two (docs/reliability.md).
-# All start from a bare machine (Python 3.11+, make, a C compiler) and can be repeated.
+# All start from a bare machine (Python 3.11+ and make) and can be repeated.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv

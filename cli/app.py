@@ -105,8 +105,8 @@ def main() -> None:
 
 def _say_what_takes_long() -> None:
     sys.stderr.write(
-        "compiling: only the first time on a machine, up to half a minute;"
-        " `coalitions warm-up` does all of it at once\n"
+        "Compiling (first use on this machine, up to 30 s)…"
+        " `coalitions warm-up` compiles everything at once.\n"
     )
     sys.stderr.flush()
 
@@ -178,8 +178,8 @@ def _exit_code() -> int:
         if os.environ.get("COALITIONS_DEBUG"):
             raise
         return _complain(
-            f"this should not have happened ({type(error).__name__}: {error}); set"
-            " COALITIONS_DEBUG=1 to see where",
+            f"Internal error ({type(error).__name__}: {error}). Please report it;"
+            " COALITIONS_DEBUG=1 shows the traceback",
             1,
         )
     return code if isinstance(code, int) else 0

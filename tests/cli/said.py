@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COMPILING = "compiling: only the first time on a machine"
+COMPILING = "Compiling (first use on this machine"
 
 
 def but_for_compiling(text: str) -> str:

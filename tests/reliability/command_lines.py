@@ -72,7 +72,7 @@ def ended(
     finally:
         sys.argv, sys.path[:] = before, path
     said = capsys.readouterr().err
-    if code not in codes or "should not have happened" in said or "Traceback" in said:
+    if code not in codes or "Internal error" in said or "Traceback" in said:
         return f"{typed!r:.300}: exit {code}: {said[-300:]}"
     return ""
 

@@ -50,7 +50,7 @@ class Ended:
             self.code in (1, 2)
             and len(lines) == 1
             and lines[0].startswith("coalitions: ")
-            and "should not have happened" not in self.stderr
+            and "Internal error" not in self.stderr
             and "Traceback" not in self.stderr
         )
 

@@ -35,7 +35,7 @@ def test_who_waits_for_the_compiler_is_told_and_the_answer_is_the_same(tmp_path)
     graph = write_graph(tmp_path / "graph.npy", 26)
     arguments = ["solve", graph, "--json", "--time-limit", "30"]
     first, second = (coalitions(arguments, tmp_path / "cache") for _ in range(2))
-    assert first.stderr.count("compiling:") == 1
+    assert first.stderr.count("Compiling (first use") == 1
     assert second.stderr == ""
     answers = [json.loads(ended.stdout) for ended in (first, second)]
     for answer in answers:
