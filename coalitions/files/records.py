@@ -39,15 +39,22 @@ class Records:
         The line in the file of each row.
     notes
         What was found out about the file, in a few words each.
+    unit
+        What messages call a line; tables that do not come from a file have rows.
     """
 
     where: str
     columns: dict[str, Column]
     lines: np.ndarray[Any, np.dtype[np.int64]]
     notes: tuple[str, ...] = ()
+    unit: str = "line"
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def place(self, row: int) -> str:
+        """Return where a row is, for messages."""
+        return f"{self.where}, {self.unit} {self.lines[row]}"
 
 
 def read_records(path: str | Path) -> Records:

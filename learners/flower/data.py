@@ -13,6 +13,7 @@ from torch import Tensor
 from coalitions.errors import InvalidInputError
 from learners.data.contents import ClientData, FederatedData, Split
 from learners.data.kinds import ONLY, Input, Targets
+from learners.data.tables.frames import holds_frame
 from learners.settings.config import RunConfig
 from learners.settings.seeding import generator
 
@@ -95,6 +96,12 @@ def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_outputs: int) -> 
 
 
 def _split(given: Any, what: str, targets: Targets) -> Split:  # noqa: ANN401 (whatever there is)
+    if holds_frame(given):
+        raise InvalidInputError(
+            f"the {what} data has a data frame, and a node cannot encode one: it does not know the"
+            " categories of others; scale and encode it in the function that loads data, in the"
+            " same way at each node, and return arrays (frame.to_numpy())"
+        )
     pair = given if isinstance(given, tuple) and len(given) == 2 else _collected(given, what)
     inputs, labels = (torch.as_tensor(np.asarray(each)) for each in pair)
     if len(inputs) != len(labels) or not len(labels):

@@ -123,6 +123,7 @@ def forecast(
     loss: str | LossFunction | None = None,
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
+    client_column: str | None = None,
 ) -> Forecast:
     """Return what a run would take; what the run would refuse at once is refused here.
 
@@ -132,7 +133,7 @@ def forecast(
     ----------
     config
         Settings by name.
-    data, model, loss, metrics, target
+    data, model, loss, metrics, target, client_column
         What `run` would be given beside them.
 
     Examples
@@ -142,7 +143,9 @@ def forecast(
     (True, 828150)
     """
     began = time.process_time()
-    prepared = prepare(RunConfig.of(config), Own(data, model, loss, tuple(metrics), target))
+    prepared = prepare(
+        RunConfig.of(config), Own(data, model, loss, tuple(metrics), target, client_column)
+    )
     config, site = prepared.config, prepared.site
     setup_seconds = time.process_time() - began
     engine = _Rehearsal(site, n_workers(site, config.workers))

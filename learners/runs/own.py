@@ -10,41 +10,57 @@ import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from torch import nn
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from learners.data.contents import FederatedData
-from learners.data.own import Arrays, federation_of, fingerprint
+from learners.data.doors.paths import table_question
+from learners.data.doors.settings import federation_of_outcome, question_of
+from learners.data.own import federation_of, fingerprint
+from learners.data.tables.dealing import TableQuestion, deal_table
+from learners.data.tables.frames import (
+    holds_frame,
+    is_frame,
+    named_target,
+    owners_of_all,
+    owners_of_pairs,
+)
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.models.network import seeded
-from learners.runs.adapters import Samples, arrays_of, is_table
+from learners.runs.adapters import Samples, arrays_of, pairs_of
 from learners.settings.config import RunConfig
 
-Clients: TypeAlias = Mapping[str, tuple[Samples, Samples]] | Sequence[tuple[Samples, Samples]]
-"""What each client trains on and is tested on, by name or in order."""
+Clients: TypeAlias = (
+    Mapping[str, tuple[Samples, Samples] | Samples]
+    | Sequence[tuple[Samples, Samples] | Samples]
+    | Samples
+)
+"""What each client trains on and is tested on, by name or in order; or a data frame of all rows."""
 
 Factory: TypeAlias = Callable[[], nn.Module] | nn.Module
 """A class or function that makes a network without being given anything; or a network."""
 
 MARK = "@"
 
-_FOR_OTHER_DATA = (
-    "train_size",
-    "train_sizes",
-    "test_size",
-    "test_sizes",
-    "data_dir",
+_NAME = "your data"
+
+_FOR_OTHER_DATA = ("train_sizes", "test_sizes", "data_dir", "data_sha256")
+"""Settings of data sets by name, and of files."""
+
+_FOR_TABLES = (
     "target",
     "client_column",
     "group_column",
     "schema",
     "share_statistics",
-    "data_sha256",
+    "train_size",
+    "test_size",
 )
-"""Settings of data sets by name, and of files."""
+"""Settings of tables, whether they come from files or from Python."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +78,9 @@ class Own:
     metrics
         Names of metrics, and functions of targets and outputs.
     target
-        Name of the column that is the target, where data are tables.
+        Name of the column to predict, where data are tables.
+    client_column
+        Name of the column with the client's name, where one table has the rows of all.
     """
 
     data: Clients | FederatedData | None = None
@@ -70,16 +88,17 @@ class Own:
     loss: str | LossFunction | None = None
     metrics: Sequence[str | OwnMetric] = ()
     target: str | None = None
+    client_column: str | None = None
 
     def marked(self, config: RunConfig) -> tuple[RunConfig, FederatedData | None]:
         """Return the configuration with the marks of what was brought, and the data.
 
         One that has marks already must have the same.
         """
+        config = self._with_columns(config)
         data = None if self.data is None else self._federation(config)
         changes: dict[str, Any] = {}
         if data is not None:
-            _check_free(config)
             name = config.dataset.partition(MARK)[0] if MARK in config.dataset else "own"
             changes["dataset"] = f"{name}{MARK}{fingerprint(data)[:16]}"
             changes |= {"clients": len(data.clients), "partition": "natural"}
@@ -121,27 +140,67 @@ class Own:
                 digest.update(each.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
+    def _with_columns(self, config: RunConfig) -> RunConfig:
+        """Return the configuration with the columns that were named beside it."""
+        for key in ("target", "client_column"):
+            named, there = getattr(self, key), getattr(config, key)
+            if named is not None and there not in (None, named):
+                raise InvalidInputError(
+                    f"{key} is {shown(named)} in the call and {shown(there)} in the configuration;"
+                    " name one of them"
+                )
+            if named is not None:
+                config = replace(config, **{key: named})
+        return config
+
     def _federation(self, config: RunConfig) -> FederatedData:
+        _check_free(config)
         if isinstance(self.data, FederatedData):
+            _check_no_table(config)
             return self.data
-        assert self.data is not None
-        if is_table(self.data):
-            raise InvalidInputError(
-                "data is one table; give two for each client, {name: (train, test), …}, or the path"
-                " of its file as dataset, with target and client_column"
-            )
-        named = self.data
-        if not isinstance(named, Mapping):
-            named = {f"client {i}": each for i, each in enumerate(named)}
-        clients: dict[str, tuple[Arrays, Arrays]] = arrays_of(named, self.target)
+        if is_frame(self.data) or config.client_column is not None:
+            return _of_one_table(self.data, config)
+        pairs = pairs_of(self.data)
+        if any(holds_frame(part) for parts in pairs.values() for part in parts):
+            return _of_tables(pairs, config)
+        _check_no_table(config)
         return federation_of(
-            "your data",
-            clients,
+            _NAME,
+            arrays_of(pairs),
             task=config.task,
             validation_share=config.validation_share,
             poison=config.poison,
             seed=config.seed,
         )
+
+
+def _of_one_table(data: Any, config: RunConfig) -> FederatedData:  # noqa: ANN401 (a user's)
+    """Return the federation of one table with the rows of all clients."""
+    if config.client_column is None:
+        raise InvalidInputError(
+            "your table has the rows of all clients: name the column with the client's name, as"
+            " client_column=; or give each client a table of its own, {name: table}"
+        )
+    question = _question(config, config.target, data)
+    owners = owners_of_all(data, config.client_column, question.names)
+    return federation_of_outcome(config, deal_table(owners, question), _NAME)
+
+
+def _of_tables(pairs: Mapping[str, tuple[Any, Any]], config: RunConfig) -> FederatedData:
+    """Return the federation of clients that have tables of their own."""
+    parts = [part for both in pairs.values() for part in both]
+    beside = next((name for part in parts if (name := named_target(part)) is not None), None)
+    question = _question(config, config.target or beside, parts[0])
+    owners = owners_of_pairs(pairs, question.target, question.names)
+    return federation_of_outcome(config, deal_table(owners, question), _NAME)
+
+
+def _question(config: RunConfig, target: str | None, first: Any) -> TableQuestion:  # noqa: ANN401
+    if target is None:
+        there = f"; there are: {', '.join(map(str, first.columns))}" if is_frame(first) else ""
+        raise InvalidInputError(f"{_NAME}: name the column to predict, as target={there}")
+    asked = replace(question_of(config), path=Path(_NAME))
+    return table_question(asked, target, config.client_column or "")
 
 
 def _check_free(config: RunConfig) -> None:
@@ -153,6 +212,14 @@ def _check_free(config: RunConfig) -> None:
             f"the partition {config.partition} has no effect on data of one's own: every client"
             " has what it was given"
         )
+
+
+def _check_no_table(config: RunConfig) -> None:
+    for key in _FOR_TABLES:
+        if getattr(config, key):
+            raise InvalidInputError(
+                f"{key} has no effect on data of one's own that are arrays; it is for tables"
+            )
 
 
 def _check_mark(key: str, there: Any, brought: Any) -> None:  # noqa: ANN401 (settings)

@@ -167,6 +167,7 @@ def run(
     loss: str | LossFunction | None = None,
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
+    client_column: str | None = None,
     force: bool = False,
     on_round: OnRound | None = None,
     callbacks: Sequence[Callback] = (),
@@ -183,7 +184,9 @@ def run(
     data
         Data of your own instead of a data set: what each client trains on and is tested on, in
         order or by name. Both are ``(inputs, targets)`` of arrays or tensors, a torch `Dataset`, or
-        a table. Validation data are set aside from what it trains on.
+        a data frame. Or one data frame with the rows of all clients. Frames are treated as files
+        are: scaled, filled in and encoded. Validation data are set aside from what a client trains
+        on.
     model
         A network of your own: a class or function that makes it without being given anything.
         Several inputs are handed to it by their names.
@@ -193,7 +196,10 @@ def run(
         What models are judged by: names, or functions of targets and outputs (numpy arrays) where
         higher is better.
     target
-        The column of targets, if data are tables.
+        The column to predict, if data are tables. The configuration may name it, too.
+    client_column
+        The column with the client's name, if one table has the rows of all clients. The
+        configuration may name it, too.
     force
         Replace the run that is in `out`.
     on_round
@@ -210,7 +216,7 @@ def run(
     >>> len(result.per_client_test_accuracy)
     3
     """
-    own = Own(data, model, loss, tuple(metrics), target)
+    own = Own(data, model, loss, tuple(metrics), target, client_column)
     prepared = prepare(RunConfig.of(config), own)
     say(prepared, tell)
     if out is None:
@@ -256,6 +262,7 @@ def resume(
     loss: str | LossFunction | None = None,
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
+    client_column: str | None = None,
     on_round: OnRound | None = None,
     callbacks: Sequence[Callback] = (),
     workers: int | None = None,
@@ -269,8 +276,10 @@ def resume(
     ----------
     out
         The run's folder.
-    data, model, loss, metrics, target
+    data, model, loss, metrics
         What was given to `run` beside the configuration must be given again.
+    target, client_column
+        Need not be given again: the run's configuration has them.
     on_round
         Called after each round.
     callbacks
@@ -303,7 +312,7 @@ def resume(
         )
     if workers is not None:
         config = replace(config, workers=workers)
-    prepared = prepare(config, Own(data, model, loss, tuple(metrics), target))
+    prepared = prepare(config, Own(data, model, loss, tuple(metrics), target, client_column))
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)

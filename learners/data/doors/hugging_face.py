@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from coalitions.characters import in_order, many
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
-from coalitions.files.records import Records
+from coalitions.files.dates import with_days
 from learners.data.doors.outcome import Arrays, Outcome, are_bytes_of_pictures, pixels_of
 from learners.data.tables.dealing import TableQuestion, deal_table
+from learners.data.tables.frames import column_of, records_of
 from learners.data.tables.owners import Owner, Rows, all_rows
 from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
@@ -43,8 +45,8 @@ def from_hf(
     """Return the federation of data sets, for ``run(config, data=…)``.
 
     Columns of pictures become float32[N, C, H, W] from −1 to 1, lists of numbers arrays. If all
-    columns hold single numbers or words, they are dealt as a table is: scaled inside each client,
-    words as categories.
+    columns hold single values, they are encoded as a table is: numbers scaled inside each client,
+    words as categories, dates as days.
 
     Parameters
     ----------
@@ -257,7 +259,7 @@ def _cells(each: Any, column: str) -> list[Any]:  # noqa: ANN401
 
 
 def _is_scalar(each: Any, column: str) -> bool:  # noqa: ANN401
-    return isinstance(each[:1][column][0], str | int | float | bool | np.number | None)
+    return isinstance(each[:1][column][0], str | int | float | bool | np.number | date | None)
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -265,8 +267,12 @@ def _is_scalar(each: Any, column: str) -> bool:  # noqa: ANN401
 
 def _owners(parts: Mapping[str, tuple[Any, Any]], columns: list[str]) -> list[Owner]:
     def rows(each: Any, name: str) -> Rows:  # noqa: ANN401
-        table = {column: _column(_cells(each, column)) for column in columns}
-        return all_rows(Records(f"data of {name}", table, np.arange(len(each))))
+        where = f"data of {name}"
+        table = {
+            column: column_of(_objects(_cells(each, column)), f"{where}: column {shown(column)}")
+            for column in columns
+        }
+        return all_rows(with_days(records_of(table, where)))
 
     return [
         Owner(name, rows(train, name), None if test is None else rows(test, name))
@@ -274,12 +280,10 @@ def _owners(parts: Mapping[str, tuple[Any, Any]], columns: list[str]) -> list[Ow
     ]
 
 
-def _column(cells: list[Any]) -> NDArray[Any]:
-    if all(cell is None or isinstance(cell, int | float | np.number) for cell in cells) and any(
-        cell is not None and not isinstance(cell, bool) for cell in cells
-    ):
-        return np.array([np.nan if cell is None else float(cell) for cell in cells])
-    return np.array(["" if cell is None else str(cell).strip() for cell in cells], dtype=object)
+def _objects(cells: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return array
 
 
 # -- arrays ----------------------------------------------------------------------------------------

@@ -76,13 +76,13 @@ def read_path(asked: PathQuestion) -> Outcome:
         table = read_table(asked.path)
         column = _needed(asked, "client_column", "with the client's name", table.columns)
         target = _needed(asked, "target", "to predict", table.columns)
-        question = _question(asked, target, column)
+        question = table_question(asked, target, column)
         return deal_table(owners_of(with_days(table, question.names), None, column), question)
     layout = layout_of(asked.path)
     if layout.kind == "two tables":
         column = _needed(asked, "client_column", "with the client's name", ())
         target = _needed(asked, "target", "to predict", ())
-        question = _question(asked, target, column)
+        question = table_question(asked, target, column)
         return deal_table(read_two_tables(layout, column, question.names), question)
     if layout.kind == "tables":
         if asked.client_column is not None:
@@ -90,7 +90,7 @@ def read_path(asked: PathQuestion) -> Outcome:
                 f"{asked.path}: every client has a folder of its own, so there is no client column"
             )
         target = _needed(asked, "target", "to predict", ())
-        question = _question(asked, target, "")
+        question = table_question(asked, target, "")
         return deal_table(read_table_clients(layout, question.names), question)
     for key in asked.for_tables_only():
         raise InvalidInputError(
@@ -113,7 +113,8 @@ def _needed(asked: PathQuestion, key: str, purpose: str, columns: Any) -> str:  
     return value
 
 
-def _question(asked: PathQuestion, target: str, client_column: str) -> TableQuestion:
+def table_question(asked: PathQuestion, target: str, client_column: str) -> TableQuestion:
+    """Return how a table is to be understood, if those are its columns."""
     if asked.task not in (None, "classification", "regression"):
         raise InvalidInputError(
             f"{asked.path}: the task of a table is classification or regression, not {asked.task}"
@@ -162,4 +163,12 @@ def _arrays(layout: Layout, asked: PathQuestion) -> Outcome:
     )
 
 
-__all__ = ["NATURAL", "DealtTable", "PathQuestion", "checksum", "is_path", "read_path"]
+__all__ = [
+    "NATURAL",
+    "DealtTable",
+    "PathQuestion",
+    "checksum",
+    "is_path",
+    "read_path",
+    "table_question",
+]

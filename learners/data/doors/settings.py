@@ -89,16 +89,29 @@ def check_clients(path: Path, outcome: Outcome, wanted: int) -> None:
         )
 
 
-def federation_of_outcome(config: RunConfig, outcome: Outcome) -> FederatedData:
-    """Return what came in as a federation; what no client may have is refused here."""
+def federation_of_outcome(
+    config: RunConfig, outcome: Outcome, name: str | None = None
+) -> FederatedData:
+    """Return what came in as a federation; what no client may have is refused here.
+
+    Parameters
+    ----------
+    config
+        The run.
+    outcome
+        What came in.
+    name
+        What to call the data; None for the name of the file or folder.
+    """
     data = federation_of(
-        Path(config.dataset).name,
+        name or Path(config.dataset).name,
         outcome.clients,
         task=outcome.task or "auto",
         codes=outcome.codes,
         class_names=outcome.classes,
         domains=outcome.groups,
         validation_share=config.validation_share,
+        poison=config.poison,
         seed=config.seed,
     )
     return replace(data, told="; ".join(filter(None, (outcome.told, data.told))))

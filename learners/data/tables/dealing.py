@@ -298,7 +298,7 @@ def _told(
         how = "by pooled sums and counts" if asked.share_statistics else "inside each client"
         parts.append(f"scaled {how}")
     if filled:
-        parts.append(f"{filled:,} missing numbers filled with means")
+        parts.append(f"{many(filled, 'missing number')} filled with means")
     if n_groups:
         parts.append(f"judged by the {many(n_groups, 'group')} of {asked.group_column}")
     if owners[0].test is None:
@@ -314,7 +314,10 @@ def _told(
 def _where(owners: Sequence[Owner]) -> str:
     """Return what to call the place of all clients: a table, the folder of several, or nothing."""
     places = {part.table.where for owner in owners for part in owner.parts}
-    return places.pop() if len(places) == 1 else os.path.commonpath(places) or "your tables"
+    if len(places) == 1:
+        return places.pop()
+    common = os.path.commonpath(places) if len({*map(os.path.isabs, places)}) == 1 else ""
+    return common if os.path.isdir(common) else "your tables"
 
 
 def _unit(asked: TableQuestion, schema: Schema) -> str:

@@ -35,7 +35,7 @@ class Rows:
 
     def place(self, row: int) -> str:
         """Return where a row is, for messages."""
-        return f"{self.table.where}, line {self.table.lines[self.chosen[row]]}"
+        return self.table.place(int(self.chosen[row]))
 
     def __getitem__(self, some: NDArray[np.int64]) -> Rows:
         return Rows(self.table, self.chosen[some])
@@ -134,7 +134,6 @@ def names_of(table: Records, client_column: str) -> Column:
     for row, cell in enumerate(cells):
         if is_empty(cell):
             raise InvalidInputError(
-                f"{table.where}, line {table.lines[row]}: the client's name in column"
-                f" {shown(client_column)} is empty"
+                f"{table.place(row)}: the client's name in column {shown(client_column)} is empty"
             )
     return cells.astype(str)

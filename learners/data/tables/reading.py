@@ -14,13 +14,9 @@ from coalitions.extras import needed
 from coalitions.files.arrays import ArrayArchive
 from coalitions.files.opening import SPREADSHEETS, opened
 from coalitions.files.records import Column, Records, read_records
+from learners.data.tables.frames import column_of
 
 _DAY = 86_400.0
-
-
-def is_table(path: Path) -> bool:
-    """Tell whether a file's name says that it holds a table."""
-    return path.suffix.lower() in READERS
 
 
 def read_table(path: Path) -> Records:
@@ -71,7 +67,7 @@ def _arrow_column(cells: Any, what: str) -> Column:  # noqa: ANN401 (a column of
     if kinds.is_dictionary(kind):
         return _arrow_column(cells.cast(kind.value_type), what)
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
-        return np.array([cell or "" for cell in cells.to_pylist()], dtype=object)
+        return np.array([(cell or "").strip() for cell in cells.to_pylist()], dtype=object)
     if kinds.is_null(kind):
         return np.array([""] * len(cells), dtype=object)
     if kinds.is_boolean(kind):
@@ -122,9 +118,7 @@ def _array_column(array: Column, what: str) -> Column:
             array = np.char.decode(array, "utf-8")
         except UnicodeDecodeError:
             raise InvalidInputError(f"{what} has bytes that are not UTF-8 text") from None
-    if array.dtype.kind == "U":
-        return np.array([str(cell).strip() for cell in array], dtype=object)
-    return array.astype(float)
+    return column_of(array, what)
 
 
 def _records(where: str, columns: dict[str, Column], n_rows: int) -> Records:

@@ -76,6 +76,14 @@ def test_data_that_cannot_be_is_refused_in_a_sentence(given, words):
         as_federated((given, (X, Y)), CONFIG, 3)
 
 
+def test_a_data_frame_is_refused_since_a_node_cannot_encode_it_alone():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(X.reshape(len(X), -1))
+    for given in (frame.assign(label=Y), (frame, Y)):
+        with pytest.raises(InvalidInputError, match="the training data has a data frame"):
+            as_federated((given, (X, Y)), CONFIG, 3)
+
+
 def test_numbers_are_learnt_at_nodes_as_classes_are(tmp_path):
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(60, 4)).astype(np.float32)

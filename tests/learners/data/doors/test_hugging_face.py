@@ -83,7 +83,7 @@ def test_single_values_are_dealt_like_a_table():
     (inputs, targets), _ = outcome.clients["ann"]
     assert inputs["numbers"].mean() == pytest.approx(0, abs=1e-6)
     assert outcome.codes == {"categories": (4,)}
-    assert outcome.classes == ("False", "True")
+    assert outcome.classes == ("false", "true")
     assert targets.dtype == np.int64
 
 
