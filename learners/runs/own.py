@@ -160,6 +160,11 @@ class Own:
             return self.data
         if is_frame(self.data) or config.client_column is not None:
             return _of_one_table(self.data, config)
+        if isinstance(self.data, tuple) and len(self.data) == 2 and all(map(is_frame, self.data)):
+            raise InvalidInputError(
+                "a pair of tables has training and test rows of all clients: name the column with"
+                " the client's name, as client_column=; two clients with a table each are a list"
+            )
         pairs = pairs_of(self.data)
         if any(holds_frame(part) for parts in pairs.values() for part in parts):
             return _of_tables(pairs, config)

@@ -196,6 +196,7 @@ def test_what_is_wrong_with_frames_is_said_in_a_sentence():
 
     refused("name the column with the client's name, as client_column=", frame, target="died")
     refused("name the column to predict, as target=; there are: hosp", frame, client_column="x")
+    refused("a pair of tables has training and test rows", (frame, frame), target="died")
     refused("name the column to predict, as target=; there are: age", apart)
     refused("has no target 'dead'; did you mean 'died'", apart, target="dead")
     refused("client_column .* is for one table", apart, **COLUMNS)
