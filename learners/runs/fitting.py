@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError, shown
 from learners.client.client import Samples
-from learners.data.contents import FederatedData, Split, Targets, described
+from learners.data.contents import FederatedData, Split, Targets
 from learners.measures.losses import BalancedCrossEntropy
 from learners.models import Network
 from learners.privacy.per_sample import private_gradient
@@ -26,7 +27,7 @@ def fitted_targets(module: nn.Module, data: FederatedData, name: str) -> Targets
     """
     targets = data.targets
     for client, called in zip(data.clients, data.names, strict=True):
-        outputs, wanted = _outputs(module, client.train, data, name), client.train.targets[_FEW]
+        outputs, wanted = _outputs(module, client.train, name), client.train.targets[_FEW]
         leading = tuple(wanted.shape) if targets.has_classes else (len(wanted),)
         shape = tuple(outputs.shape)
         if targets.kind == "regression":
@@ -61,7 +62,7 @@ def checked_layout(module: nn.Module, data: FederatedData) -> Layout:
     given: list[Tensor] = []
     hook = linear[-1].register_forward_hook(lambda _, __, output: given.append(output))
     try:
-        outputs = _outputs(module, data.clients[0].train, data, "")
+        outputs = _outputs(module, data.clients[0].train, "")
     finally:
         hook.remove()
     is_head = len(given) == 1 and given[0].numel() == outputs.numel()
@@ -99,7 +100,7 @@ def check_single_gradients(workspace: Workspace, data: FederatedData, name: str)
         ) from None
 
 
-def _outputs(module: nn.Module, split: Split, data: FederatedData, name: str) -> Tensor:
+def _outputs(module: nn.Module, split: Split, name: str) -> Tensor:
     module.eval()
     try:
         with torch.no_grad():
@@ -107,7 +108,7 @@ def _outputs(module: nn.Module, split: Split, data: FederatedData, name: str) ->
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
         reason = str(error).strip().split("\n")[0]
         raise InvalidInputError(
-            f"the network {name} cannot take what clients have ({described(data.inputs)}): {reason}"
+            f"the network {name} cannot take what clients have: {_call(split.named)}: {reason}"
         ) from None
     finally:
         module.train()
@@ -116,3 +117,15 @@ def _outputs(module: nn.Module, split: Split, data: FederatedData, name: str) ->
             f"the network {name} gives {type(outputs).__name__}, and a tensor is needed"
         )
     return outputs
+
+
+def _call(inputs: Mapping[str, Tensor]) -> str:
+    """Return how a network is called with inputs, as its author would write it."""
+    given = [
+        f"{str(each.dtype).removeprefix('torch.')} [{', '.join(['N', *map(str, each.shape[1:])])}]"
+        for each in inputs.values()
+    ]
+    if len(given) == 1:
+        return f"forward(self, x) is called with one tensor, {given[0]}"
+    names = ", ".join(inputs)
+    return f"forward(self, {names}) is called with these names, shapes {' and '.join(given)}"

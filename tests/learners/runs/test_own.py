@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -178,6 +179,28 @@ def test_a_network_that_does_not_fit_is_refused_before_anything_is_trained():
     }.items():
         with pytest.raises(InvalidInputError, match=words):
             run(TINY, data=pairs(), model=model, on_round=stop)
+
+
+def test_an_error_of_forward_tells_how_it_was_called_and_with_which_shapes():
+    class Wrong(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.last(x)
+
+    data = tasks.federation("tabular classification")
+    named = ", ".join(data.inputs)
+    shapes = " and ".join(
+        f"{'int64' if each.codes else 'float32'} [N, {each.shape[0]}]"
+        for each in data.inputs.values()
+    )
+    said = f"forward(self, {named}) is called with these names, shapes {shapes}: "
+    with pytest.raises(InvalidInputError, match=re.escape(said)):
+        run(TINY, data=data, model=Wrong)
+    with pytest.raises(InvalidInputError, match=r"called with one tensor, float32 \[N, 2\]: "):
+        run(TINY, data=pairs(), model=lambda: nn.Linear(3, 2))
 
 
 def test_outputs_for_classes_that_nobody_has_are_no_fault():
