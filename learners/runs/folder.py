@@ -10,6 +10,7 @@
     environment.json   versions and cores of where it ran
     result.json        there when the run is finished
     SHA256SUMS         checksums of what a finished run left, as `sha256sum -c` reads them
+    SHA256SUMS.timed   the same for the files that say how long the run took
     models/            each client's model
     NAME.npy           arrays a method recorded, [rounds, …]
     NAMEs.jsonl        coalition structures a method recorded, one line per round
@@ -56,7 +57,7 @@ from learners.runs.checkpoint import (
     read_document,
     save_checkpoint,
 )
-from learners.runs.checksums import SUMS, check_sum, file_digest, read_sums
+from learners.runs.checksums import SUMS, TIMED_SUMS, check_sum, file_digest, read_sums, write_sums
 from learners.runs.reading import Clients, check_begun, read_config, read_history, read_result
 from learners.runs.records import Records
 from learners.server.federation import Round
@@ -66,7 +67,7 @@ _LOCK = ".lock"
 
 _TEMPORARY = re.compile(
     r"\.(config\.toml|metrics\.csv|(clients|environment|result)\.json|round-\d+\.(json|safetensors)"
-    r"|client-\d+\.safetensors|.+\.npy|SHA256SUMS)\.[a-z0-9_]{8}"
+    r"|client-\d+\.safetensors|.+\.npy|SHA256SUMS(\.timed)?)\.[a-z0-9_]{8}"
 )
 
 
@@ -178,7 +179,8 @@ class RunFolder:
             Where the state goes.
         """
         self.sweep()
-        (self.path / SUMS).unlink(missing_ok=True)
+        for sums in (SUMS, TIMED_SUMS):
+            (self.path / sums).unlink(missing_ok=True)
         faults = []
         for file in newest_first(self.path / "checkpoints"):
             try:
@@ -282,8 +284,7 @@ class RunFolder:
         content = f"{json_text(result)}\n".encode()
         sums = self._sums | {name: file_digest(self.path / name) for name in self._records.names()}
         sums["result.json"] = hashlib.sha256(content).hexdigest()
-        lines = [f"{digest}  {name}\n" for name, digest in sorted(sums.items())]
-        write_whole(self.path / SUMS, "".join(lines).encode())
+        write_sums(self.path, sums)
         write_whole(self.path / "result.json", content)
 
     def write_models(

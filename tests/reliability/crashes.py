@@ -133,7 +133,7 @@ def outcome(folder):
         if path.suffix in (".jsonl", ".json") and path.parent == folder:
             lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
             found[name] = [_without_times(json.loads(line)) for line in lines]
-        elif name in ("SHA256SUMS", "config.toml"):
+        elif name in ("SHA256SUMS.timed", "config.toml"):
             found[name] = "there"  # the checksum of a time, too
         else:
             found[name] = sha256(path.read_bytes()).hexdigest()

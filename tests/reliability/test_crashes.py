@@ -64,7 +64,7 @@ def unfinished(folder, target):
     """Return a copy of a run as it is when killed after its last checkpoint."""
     copied(folder, target)
     shutil.rmtree(target / "models")
-    for name in ("result.json", "SHA256SUMS"):
+    for name in ("result.json", "SHA256SUMS", "SHA256SUMS.timed"):
         (target / name).unlink(missing_ok=True)
     return target
 

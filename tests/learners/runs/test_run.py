@@ -17,6 +17,7 @@ from learners.client.client import Samples
 from learners.data.clients import federated_data
 from learners.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from learners.runs.folder import RunFolder
+from learners.runs.reading import read_run
 from learners.server.federation import Federation, Round
 
 SMALL = {
@@ -57,6 +58,7 @@ def test_a_runs_folder_is_complete(tmp_path):
         "metrics.jsonl",
         "result.json",
         "SHA256SUMS",
+        "SHA256SUMS.timed",
         "checkpoints",
         "models",
     }
@@ -205,6 +207,25 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     again = resume(tmp_path / "run")
     assert again.document() == first.document()
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_run_that_is_repeated_has_the_same_checksums_and_every_change_is_noticed(tmp_path):
+    for name in ("one", "two"):
+        run(SMALL | {"algorithm": "cffl"}, tmp_path / name)
+    one, two = (tmp_path / name for name in ("one", "two"))
+    assert (one / "SHA256SUMS").read_bytes() == (two / "SHA256SUMS").read_bytes()
+    assert "models/" in (one / "SHA256SUMS").read_text()
+    for name in (
+        "metrics.jsonl",
+        "result.json",
+        "structures.jsonl",
+    ):  # they say how long the run took
+        before = (one / name).read_bytes()
+        (one / name).write_bytes(before.replace(b"0", b"1"))
+        with pytest.raises(DamagedFileError, match=f"{name} is damaged: its checksum"):
+            read_run(one)
+        (one / name).write_bytes(before)
+    assert read_run(one).result is not None
 
 
 @pytest.mark.parametrize("suffix", ["json", "safetensors"])
