@@ -20,10 +20,10 @@ def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None
         return
     from rich.table import Table
 
-    table = Table("algorithm", "options", "", box=None, pad_edge=False)
+    table = Table("algorithm", "what it is", "options", box=None, pad_edge=False)
     for name, about in methods.items():
         options = " ".join(f"{option}={value}" for option, value in about["options"].items())
-        table.add_row(name, options, about["summary"])
+        table.add_row(name, about["summary"], options)
     stdout().print(table)
 
 

@@ -40,10 +40,13 @@ def plain(text: str) -> str:
     --------
     >>> plain(r"``fo``: the step :math:`1 / (\lambda + 1/\text{lr})` of `lr` [Wu2024]_.")
     'fo: the step 1 / (λ + 1/lr) of lr.'
+    >>> plain(r"the distance :math:`\lVert w_i - w_j \rVert`")
+    'the distance ‖w_i - w_j‖'
     """
 
     def formula(match: re.Match[str]) -> str:
         letters = re.sub(r"\\text\{(\w+)\}", r"\1", match[1])
+        letters = re.sub(r"\\lVert\s*|\s*\\rVert", "‖", letters)
         letters = re.sub(r"\\([a-z]+)", lambda name: _GREEK.get(name[1], name[1]), letters)
         return re.sub(r"[{}\\]", "", letters)
 

@@ -86,7 +86,10 @@ def test_algorithms_are_listed_with_their_options(typed):
     assert set(document) >= {"local", "fedavg", "fedavg-ft", "fedprox", "domain"}
     assert document["fedprox"]["options"] == {"mu": 0.01}
     assert all(about["summary"] for about in document.values())
-    assert "mu=0.01" in typed("algorithms").stdout
+    listed = typed("algorithms").stdout
+    assert "mu=0.01" in listed
+    line = next(line for line in listed.splitlines() if line.startswith("fedprox "))
+    assert line.split()[1] == "Federated"  # what a method is comes before its options
 
 
 @pytest.mark.parametrize(
