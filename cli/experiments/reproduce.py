@@ -153,7 +153,9 @@ def _show(done: Reproduced) -> None:
                 cells.append("" if said is None else str(said))
         table.add_row(*cells)
     console.print(table)
-    for sentence in done.missing:
+    # At the smallest scale the notes say that these are other data than the table's title names.
+    notes = done.plan.experiment.notes("smoke") if done.plan.scale == "smoke" else ()
+    for sentence in (*notes, *done.missing):
         console.print(sentence, soft_wrap=True)
     for claim in done.claims:
         console.print(f"{claim.verdict:15} {claim.text}", soft_wrap=True)

@@ -39,6 +39,12 @@ def test_a_figure_that_is_counted_ends_with_verdicts(tmp_path):
     assert "pfedsv-fig8" in (out / "README.md").read_text()
 
 
+def test_a_smoke_test_says_on_the_screen_that_its_figures_mean_nothing(tmp_path):
+    printed = typed("reproduce", "pfedsv-fig2", "--scale", "smoke", "--out", tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    assert "the figures mean nothing" in printed.stdout
+
+
 def test_a_dry_run_tells_the_cost_and_writes_nothing(tmp_path):
     out = tmp_path / "out"
     told = typed("reproduce", "pfedsv-fig2", "--scale", "smoke", "--dry-run", "--out", out)
