@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coalitions.files.latex import latex_text
 from coalitions.files.text import json_text
+from learners.comparisons.paired import Difference, best_sentence, difference_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,7 @@ def columns_of(document: Document, *, by_domain: bool = False) -> list[Column]:
         return _domain_columns(document)
     rows = document["algorithms"].values()
     baseline = document["algorithms"][document["baseline"]]
-    several = len(document["algorithms"]) > 1
+    several, n_seeds = len(document["algorithms"]) > 1, len(document["seeds"])
     sign = -1 if document["lower_is_better"] else 1
     columns = [
         Column("score", document["metric"], _score, lambda row: sign * float(row["mean"])),
@@ -48,7 +49,7 @@ def columns_of(document: Document, *, by_domain: bool = False) -> list[Column]:
             Column(
                 "difference",
                 f"vs {document['baseline']}",
-                lambda row: "baseline" if row is baseline else _difference(row),
+                lambda row: "baseline" if row is baseline else _difference(row, n_seeds),
             ),
         ]
     if all(row["worst"] is not None for row in rows):
@@ -122,27 +123,16 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
         "other_model": "other model: what else the method has for its clients.",
         "clients": f"clients +/=/-: better, equal, worse off than with {document['baseline']}.",
     }
+    scores = {name: row["per_seed"] for name, row in document["algorithms"].items()}
+    best = best_sentence(scores, document["best"], document["not_settled"])
     about = (
         f"{_or_several(told['dataset'], 'several data sets')}, {_or_several(told['clients'])}"
         f" clients, {_or_several(told['partition'], 'several partitions')},"
-        f" {_or_several(told['rounds'])} rounds. {_best(document)}"
+        f" {_or_several(told['rounds'])} rounds. {best}"
     )
     if document["not_tuned"]:
         about += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
     return [about, " ".join(words[key] for key in keys if key in words)]
-
-
-def _best(document: Document) -> str:
-    """Say which row is the best, and whether the seeds settle it."""
-    best, rivals = ", ".join(document["best"]), document["not_settled"]
-    if not rivals:
-        return f"Best: {best}."
-    why = (
-        "one seed says nothing of others"
-        if len(document["seeds"]) == 1
-        else f"0 is in the {document['confidence']:.0%} interval of the difference"
-    )
-    return f"Best on average: {best}; not settled against {', '.join(rivals)}: {why}."
 
 
 def _difference_legend(document: Document) -> str:
@@ -176,11 +166,9 @@ def _score(row: Row) -> str:
     return f"{row['mean']:.4f}{deviation}"
 
 
-def _difference(row: Row) -> str:
+def _difference(row: Row, n_seeds: int) -> str:
     gap = row["difference"]
-    # The interval is symmetric: half its width says it all.
-    reach = "" if gap["low"] is None else f" ± {(gap['high'] - gap['low']) / 2:.4f}"
-    return f"{gap['mean']:+.4f}{reach}"
+    return difference_text(Difference(gap["mean"], gap["low"], gap["high"]), n_seeds)
 
 
 def _epsilon(row: Row) -> str:

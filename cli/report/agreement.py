@@ -13,9 +13,13 @@ from learners.data.ground_truth import detection
 from learners.runs.reading import RunRecord
 
 TITLES = {
-    "index": ("agreement", "Coalitions and the truth", "adjusted Rand index"),
-    "precision": ("precision", "Of those found relevant, who are", "precision"),
-    "recall": ("recall", "Of those who are relevant, how many are found", "recall"),
+    "index": ("agreement", "Agreement of the coalitions with the truth", "adjusted Rand index"),
+    "precision": (
+        "precision",
+        "Precision: how many of those found relevant are relevant",
+        "precision",
+    ),
+    "recall": ("recall", "Recall: how many of the relevant are found", "recall"),
 }
 """Name, title and unit of the chart of each number."""
 

@@ -25,13 +25,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves over rounds, one for each method (or run)."""
+    """Curves over rounds, one for each method (or run).
+
+    `y_range` is where the upright axis begins and ends; None if the curves decide.
+    """
 
     name: str
     title: str
     x_label: str
     y_label: str
     curves: Sequence[Curve]
+    y_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,9 @@ def _agreements(methods: Sequence[Method]) -> list[Chart]:
             if all(key in each for each in runs)
         ]
         there = [curve for curve in curves if curve is not None]
-        if there:
-            charts.append(Lines(name, title, "round", unit, there))
+        if there:  # 1 is the best that each of these numbers can be
+            lowest = min([0.0, *(min(map(float, curve.y)) for curve in there)])
+            charts.append(Lines(name, title, "round", unit, there, (lowest, 1.0)))
     return charts
 
 

@@ -61,11 +61,12 @@ const drawn = {
       }
       traces.push({
         type: "scatter", mode: curve.x.length > 60 ? "lines" : "lines+markers", name: curve.name, x: curve.x, y: curve.y,
-        line: { color: paint, dash, width: 2 }, marker: { size: 5 }, hovertemplate: "%{fullData.name}: %{y:.4g}<extra></extra>", visible, meta: curve.method,
+        line: { color: paint, dash, width: 2 }, marker: { size: 5 }, cliponaxis: false, hovertemplate: "%{fullData.name}: %{y:.4g}<extra></extra>", visible, meta: curve.method,
       });
     }
     const xaxis = { title: { text: chart.x_label }, ...wholeTicks(Math.max(...chart.curves.map((curve) => curve.x.at(-1)))) };
-    return [traces, { xaxis, yaxis: { title: { text: chart.y_label } }, showlegend: false }];
+    const yaxis = { title: { text: chart.y_label }, ...(chart.y_range && { range: chart.y_range }) };
+    return [traces, { xaxis, yaxis, showlegend: false }];
   },
   bars: (chart) => [
     chart.series.map((s, k) => ({

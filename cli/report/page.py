@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from html import escape
@@ -28,7 +29,7 @@ from cli.report.charts import (
 )
 from cli.report.contents import Section
 from cli.report.methods import Method
-from cli.report.standing import standing_of
+from cli.report.standing import Standings, standing_of
 from coalitions.drawing.colours import PALETTE
 from coalitions.drawing.document import html_document, plotly_script, words
 from learners.comparisons.scores import ACCURACY, main_metric, score_of
@@ -62,6 +63,7 @@ def page(
     """
     runs = [run for method in methods for run in method.runs]
     title = _title(methods)
+    compared = standing_of(methods, baseline)
     charts = [chart for section in sections for chart in section.charts]
     payload = {
         "palette": PALETTE,
@@ -73,7 +75,8 @@ def page(
     }
     body = [
         f'<h1>{words(title)}</h1><p class="sub">{words(_setting(runs))}</p>',
-        _results(methods, baseline),
+        *_verdict(methods, compared),
+        _results(methods, compared),
         _left_out(runs),
         _legend(methods),
         *(_section(section, opened=len(sections) <= 1 + OPENED) for section in sections),
@@ -190,11 +193,41 @@ def _height(chart: Chart) -> int | None:
     return None
 
 
-def _results(methods: Sequence[Method], baseline: str | None) -> str:
+def _verdict(methods: Sequence[Method], compared: Standings | None) -> list[str]:
+    """Say which method is the best, and whether that is settled; nothing of a single method."""
+    if len(methods) < 2:
+        return []
+    told = (
+        "These runs cannot be ranked: their seeds, rounds, metrics or tasks differ."
+        if compared is None
+        else compared.sentence
+    )
+    return [f"<p>{words(told)}</p>"]
+
+
+def _by_score(groups: Sequence[Sequence[RunRecord]]) -> list[int]:
+    """Return places of runs, or of methods' runs, the best score first and those without last.
+
+    Where metrics differ nothing is moved.
+    """
+    lines = [[run.evaluated[-1] for run in runs if run.evaluated] for runs in groups]
+    metrics = {main_metric(line) for each in lines for line in each}
+    if len(metrics) != 1:
+        return list(range(len(groups)))
+    (metric,) = metrics
+    keys = []
+    for each in lines:
+        scores = [score_of(line, metric) for line in each if _has(line, metric)]
+        keys.append(-float(np.mean([score.gain for score in scores])) if scores else math.inf)
+    return sorted(range(len(groups)), key=keys.__getitem__)
+
+
+def _results(methods: Sequence[Method], compared: Standings | None) -> str:
     """Return the table of results: of the methods, and folded up of their runs if they differ."""
     runs = [run for method in methods for run in method.runs]
+    methods = [methods[k] for k in _by_score([method.runs for method in methods])]
+    runs = [runs[k] for k in _by_score([[run] for run in runs])]
     of_runs = _table("run", [(run.name, _cells([run])) for run in runs])
-    compared = standing_of(methods, baseline)
     legend = "" if compared is None else f'<p class="sub">{words(compared.legend)}</p>'
     rows = []
     for method in methods:
@@ -349,7 +382,8 @@ def _(chart: Lines) -> dict[str, Any]:
         }
         for curve in chart.curves
     ]
-    return {"kind": "lines", "x_label": chart.x_label, "y_label": chart.y_label, "curves": curves}
+    told = {"x_label": chart.x_label, "y_label": chart.y_label, "y_range": chart.y_range}
+    return {"kind": "lines", **told, "curves": curves}
 
 
 @plain.register

@@ -7,27 +7,41 @@ from dataclasses import dataclass
 
 from cli.report.methods import Method
 from coalitions.errors import InvalidInputError
-from learners.comparisons.paired import CONFIDENCE, Standing, best_of, standings
+from learners.comparisons.paired import (
+    CONFIDENCE,
+    Standing,
+    best_of,
+    best_sentence,
+    difference_text,
+    not_settled,
+    standings,
+)
 from learners.comparisons.scores import main_metric, score_of
 
 
 @dataclass(frozen=True)
-class Table:
+class Standings:
     """How methods compare, seed by seed, after the same round."""
 
     metric: str
     baseline: str
     seeds: int
     standing: dict[str, Standing]
+    verdict: str
     chosen: bool = False
 
     def cells(self, name: str) -> dict[str, str]:
         """Return what a row of the table of results adds for a method."""
         own = self.standing[name]
-        gap = own.difference
-        reach = "" if gap.low is None else f" ± {(gap.high or 0) / 2 - gap.low / 2:.4f}"
-        told = "baseline" if name == self.baseline else f"{gap.mean:+.4f}{reach}"
+        told = difference_text(own.difference, self.seeds)
+        told = "baseline" if name == self.baseline else told
         return {"rank": f"{own.rank:.2f}", f"vs {self.baseline}": told}
+
+    @property
+    def sentence(self) -> str:
+        """Which method is the best, and whether that is settled."""
+        over = f"over {self.seeds} seeds" if self.seeds > 1 else "with 1 seed"
+        return f"By mean {self.metric} {over}: {self.verdict[0].lower()}{self.verdict[1:]}"
 
     @property
     def legend(self) -> str:
@@ -44,7 +58,7 @@ class Table:
         )
 
 
-def standing_of(methods: Sequence[Method], chosen: str | None = None) -> Table | None:
+def standing_of(methods: Sequence[Method], chosen: str | None = None) -> Standings | None:
     """Return how the methods compare; None if they have other seeds, rounds or metrics.
 
     Differences are taken from the method that was chosen, if it is there, or from the best one.
@@ -74,7 +88,13 @@ def standing_of(methods: Sequence[Method], chosen: str | None = None) -> Table |
         return None
     lower = found[names[0]][0].lower_is_better
     scores = {name: [score.mean for score in each] for name, each in found.items()}
-    best = best_of(scores, lower_is_better=lower)[0]
-    baseline = chosen if chosen is not None and chosen in scores else best
-    standing = standings(scores, baseline, lower_is_better=lower)
-    return Table(metric, baseline, len(seeds[0]), standing, chosen=baseline == chosen)
+    best = best_of(scores, lower_is_better=lower)
+    baseline = chosen if chosen is not None and chosen in scores else best[0]
+    return Standings(
+        metric,
+        baseline,
+        len(seeds[0]),
+        standings(scores, baseline, lower_is_better=lower),
+        best_sentence(scores, best, not_settled(scores, lower_is_better=lower)),
+        chosen=baseline == chosen,
+    )

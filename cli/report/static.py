@@ -73,6 +73,8 @@ def _(chart: Lines, figure: Any) -> None:  # noqa: ANN401
         if curve.low is not None and curve.high is not None and len(chart.curves) <= BANDS:
             axes.fill_between(curve.x, curve.low, curve.high, color=paint, alpha=0.15, linewidth=0)
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
+    if chart.y_range is not None:
+        axes.set_ylim(*chart.y_range)
     axes.xaxis.get_major_locator().set_params(integer=True)  # there is no round 1.5
     axes.grid(alpha=0.3)
     _legend(axes, len(chart.curves))

@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of paired differences with its interval; None where one pair says nothing of it."""
+    """The mean of paired differences with its interval; None where pairs are too few for one."""
 
     mean: float
     low: float | None
@@ -79,6 +79,68 @@ def paired_difference(
     return Difference(mean, mean - reach, mean + reach)
 
 
+def seed_difference(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+    """Return the paired difference over seeds; of two that agree, without an interval.
+
+    Accuracies on small test sets often differ by the same amount in two seeds. Student's interval
+    then has no width, but a third seed may well differ.
+
+    Examples
+    --------
+    >>> seed_difference([0.75, 0.5], [0.5, 0.25])
+    Difference(mean=0.25, low=None, high=None)
+    """
+    found = paired_difference(ours, theirs)
+    gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
+    if len(gaps) == 2 and math.isclose(*gaps, rel_tol=0, abs_tol=1e-12):
+        return Difference(found.mean, None, None)
+    return found
+
+
+def difference_text(gap: Difference, n_seeds: int) -> str:
+    """Return a difference as tables have it: ± half of its interval, if it has one.
+
+    Examples
+    --------
+    >>> difference_text(Difference(0.25, 0.0, 0.5), 3)
+    '+0.2500 ± 0.2500'
+    >>> difference_text(Difference(0.25, None, None), 2)
+    '+0.2500 (too few seeds)'
+    """
+    if gap.low is not None and gap.high is not None:
+        return f"{gap.mean:+.4f} ± {(gap.high - gap.low) / 2:.4f}"  # it is symmetric
+    return f"{gap.mean:+.4f}" + " (too few seeds)" * (n_seeds > 1)
+
+
+def best_sentence(
+    scores: Mapping[str, Sequence[float]], best: Sequence[str], rivals: Sequence[str]
+) -> str:
+    """Say which method is the best, and whether the seeds settle it.
+
+    Parameters
+    ----------
+    scores
+        Scores by method, one per seed.
+    best, rivals
+        What `best_of` and `not_settled` return.
+    """
+    if not rivals:
+        return f"Best: {', '.join(best)}."
+    gaps = [seed_difference(scores[name], scores[best[0]]) for name in rivals]
+    reasons = []
+    if any(gap.low is not None for gap in gaps):
+        reasons.append(f"0 is in the {CONFIDENCE:.0%} interval of the difference")
+    if any(gap.low is None for gap in gaps):
+        one = len(scores[best[0]]) == 1
+        reasons.append(
+            "one seed says nothing of others"
+            if one
+            else "two seeds that differ by the same amount are too few for an interval"
+        )
+    why = ", or ".join(reasons)
+    return f"Best on average: {', '.join(best)}; not settled against {', '.join(rivals)}: {why}."
+
+
 def ranks(
     scores: Mapping[str, Sequence[float]], *, lower_is_better: bool = False
 ) -> dict[str, list[float]]:
@@ -109,7 +171,7 @@ def not_settled(
 ) -> list[str]:
     """Return who may be as good as the best: 0 is in the interval of the difference from it.
 
-    One seed has no interval, so it settles nothing.
+    One seed has no interval, so it settles nothing; nor do two that differ by the same amount.
 
     Examples
     --------
@@ -119,7 +181,7 @@ def not_settled(
     best = best_of(scores, lower_is_better=lower_is_better)
     found = []
     for name, values in scores.items():
-        gap = paired_difference(values, scores[best[0]])
+        gap = seed_difference(values, scores[best[0]])
         unsettled = gap.low is None or gap.high is None or gap.low <= 0 <= gap.high
         if name not in best and unsettled:
             found.append(name)
@@ -146,7 +208,7 @@ def standings(
             _mean(values),
             _sd(values) if len(values) > 1 else None,
             _mean(places[name]),
-            paired_difference(values, scores[baseline]),
+            seed_difference(values, scores[baseline]),
         )
         for name, values in scores.items()
     }

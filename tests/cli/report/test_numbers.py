@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 from cli.report.agreement import NO_TRUTH, agreement, truth_of
 from cli.report.contents import sections_of
 from cli.report.methods import methods_of, read_runs
-from cli.report.page import page
+from cli.report.page import page, plain
 from cli.report.standing import standing_of
 from learners.comparisons.paired import paired_difference
 from learners.runs.reading import Clients
@@ -58,6 +58,34 @@ def test_variants_have_their_names_and_the_standing_that_compare_gives(two):
     }  # fmt: skip
     assert f'<td class="number">{table.cells("ica")["vs cos"]}</td>' in document
     assert "Student&#x27;s t over 3 seeds" in document or "Student's t over 3 seeds" in document
+
+
+def test_a_report_begins_with_who_is_best_and_has_the_best_in_the_first_row(tmp_path):
+    for row, seed in (("aaa", 0), ("aaa", 1), ("zzz", 0), ("zzz", 1)):
+        folder = write_run(tmp_path / f"{row}-seed{seed}", seed=seed, rounds=2)
+        text = (folder / "config.toml").read_text()
+        (folder / "config.toml").write_text(text + f'synergy = "{row}"\n')
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for line in lines:
+            line["mean_test_accuracy"] = 0.5 + 0.25 * (row == "zzz") + 0.01 * seed
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    methods = methods_of(read_runs([tmp_path])[0])
+    document = page(methods, sections_of(methods))
+    # Both seeds differ by the same amount, which says nothing of a third one.
+    assert (
+        "By mean accuracy over 2 seeds: best on average: zzz; not settled against aaa" in document
+    )
+    assert document.index("<th>zzz</th>") < document.index("<th>aaa</th>")
+    assert document.index("<th>zzz-seed1</th>") < document.index("<th>aaa-seed0</th>")
+    assert standing_of(methods).cells("aaa")["vs zzz"] == "-0.2500 (too few seeds)"
+
+
+def test_precision_and_recall_have_their_names_and_their_axes_end_at_one(two):
+    charts = {chart.name: chart for chart in sections_of(methods_of(read_runs([two])[0]))[0].charts}
+    for name in ("precision", "recall"):
+        assert name in charts[name].title.lower()
+        assert plain(charts[name])["y_range"] == (0.0, 1.0)
+    assert charts["agreement"].y_range[1] == 1
 
 
 def test_runs_that_cannot_be_paired_have_no_standing(two):

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from coalitions.errors import InvalidInputError
-from learners.comparisons.paired import best_of, paired_difference, ranks, standings
+from learners.comparisons.paired import (
+    best_of,
+    best_sentence,
+    difference_text,
+    not_settled,
+    paired_difference,
+    ranks,
+    standings,
+)
 
 accuracies = st.floats(0, 1).map(lambda value: round(value, 4))
 
@@ -57,6 +65,18 @@ def test_one_seed_has_no_interval_and_no_deviation():
         None,
         None,
     )
+
+
+def test_two_seeds_that_differ_by_the_same_amount_settle_nothing():
+    scores = {"a": [0.9, 0.8], "b": [0.7, 0.6], "c": [0.3, 0.1]}
+    found = standings(scores, "a")["b"].difference
+    assert (found.low, found.high) == (None, None)
+    assert difference_text(found, 2) == "-0.2000 (too few seeds)"
+    rivals = not_settled(scores)
+    assert rivals[0] == "b"
+    assert "two seeds that differ by the same amount" in best_sentence(scores, ["a"], rivals)
+    three = {name: [*values, values[0]] for name, values in scores.items()}
+    assert not_settled(three) == []
 
 
 def test_unequal_numbers_of_seeds_are_no_pairs():
