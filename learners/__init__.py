@@ -17,7 +17,8 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
-    from learners.client.training import fit
+    from learners.client.client import Client
+    from learners.client.training import Fitted, fit
     from learners.client.utility import ModelGame
     from learners.data.clients import federated_data
     from learners.data.contents import FederatedData
@@ -44,7 +45,8 @@ _HOME = {
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
     "learners.data.own": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
-    "learners.client.training": ("fit",),
+    "learners.client.client": ("Client",),
+    "learners.client.training": ("Fitted", "fit"),
     "learners.client.utility": ("ModelGame",),
     "learners.settings.options": ("option",),
     "learners.task": ("TASKS", "Message", "Reveals", "Task"),
@@ -57,9 +59,11 @@ __all__ = [
     "TASKS",
     "Algorithm",
     "Callback",
+    "Client",
     "DataSet",
     "FederatedData",
     "Federation",
+    "Fitted",
     "ImageSet",
     "Images",
     "Message",

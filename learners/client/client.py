@@ -222,8 +222,15 @@ class Site:
 class Client:
     """One client at one moment: what a task sees.
 
+    A task trains with `learners.fit`, which takes the client, and keeps in `memory` what it needs
+    next time. The learning rate of the round is `lr`, the run's settings are `config`, and
+    `stream(purpose)` gives random numbers that depend on the seed, the client and the round.
+    `data.train`, `data.validation` and `data.test` are its samples, as many as their `len`.
+
     Attributes
     ----------
+    site
+        Where the client computes, and what all clients there share.
     index, round
         Which client, and in which round.
     memory

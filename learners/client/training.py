@@ -32,7 +32,15 @@ EVALUATION_CHUNK = 200
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model (row) and its mean loss over the batches it was trained on."""
+    """What `fit` returns.
+
+    Attributes
+    ----------
+    model
+        The trained model, as a row: one flat tensor with all its numbers.
+    loss
+        Its mean loss over the batches it was trained on.
+    """
 
     model: Tensor
     loss: float

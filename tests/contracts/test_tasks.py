@@ -12,6 +12,7 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS
 from learners.measures.metrics import USUAL
 from learners.runs.run import run
+from learners.task import TASKS
 from tests.contracts import tasks
 
 NAMES = [n for n in ALGORITHMS if ALGORITHMS[n].__module__.startswith("learners.algorithms.")]
@@ -93,3 +94,10 @@ def table() -> str:
 
 def test_the_table_in_the_docs_is_what_the_methods_can():
     assert table() in PAGE.read_text(), "docs/data.md is out of date; it should have:\n" + table()
+
+
+def test_the_docs_call_tasks_what_they_are_called():
+    text = PAGE.with_name("federation.md").read_text()
+    table = text.split("| task | asks a client to |\n|---|---|\n")[1].split("\n\n")[0]
+    named = [name for line in table.splitlines() for name in re.findall(r"`(.+?)`", line)]
+    assert [name for name in named if name not in TASKS.names()] == []
