@@ -398,7 +398,7 @@ def fedacs(bench: Bench) -> None:
     methods: dict[str, tuple[str, dict[str, Any]]] = {
         "FedACS": ("fedacs", {}),
         "FedACS, p = 0.8": ("fedacs", {"p": 0.8}),
-        "FedACS, δ = −∞": ("fedacs", {"delta": float("-inf")}),
+        "FedACS, δ = −∞": ("fedacs", {"threshold": float("-inf")}),
         "FedAvg": ("fedavg", {}),
         "FedAvg, fine-tuned": ("fedavg-ft", {}),
         "local": ("local", {}),

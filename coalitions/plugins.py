@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import CoalitionError, InvalidInputError
 
 
 def import_plugins(names: Iterable[str], *, beside: Path | None = None) -> None:
@@ -35,6 +35,8 @@ def import_plugins(names: Iterable[str], *, beside: Path | None = None) -> None:
             _refuse_taken_name(name, beside)
         try:
             importlib.import_module(name)
+        except CoalitionError as error:  # what it registers is refused
+            raise InvalidInputError(f"plugin {name!r}: {error}") from error
         except Exception as error:  # a user's module may fail in any way
             kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
             raise InvalidInputError(

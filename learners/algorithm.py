@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import torch
@@ -246,7 +246,27 @@ def personal_and_global(
     }
 
 
-ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "learners.algorithms")
+class _Methods(Registry[type[Algorithm]]):
+    """The methods; none has an option that is called as a setting of all runs is."""
+
+    def register(self, name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
+        """Return a decorator that files a method under `name`."""
+        enter = super().register(name)
+
+        def checked(method: type[Algorithm]) -> type[Algorithm]:
+            settings = {each.name for each in fields(RunConfig)}
+            for each in fields(method) if is_dataclass(method) else ():
+                if each.name in settings:
+                    raise InvalidInputError(
+                        f"the algorithm {name!r} has an option {each.name!r}, which is a setting of"
+                        " every run; give the option another name"
+                    )
+            return enter(method)
+
+        return checked
+
+
+ALGORITHMS = _Methods("algorithm", "learners.algorithms")
 
 
 def build_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:

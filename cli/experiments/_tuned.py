@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coalitions.errors import InvalidInputError
-from learners.settings.config import RunConfig, toml_value
+from learners.settings.config import RunConfig, current_options, is_of_old, toml_value
 
 if TYPE_CHECKING:
     from learners.comparisons.variants import Variant
@@ -45,7 +45,10 @@ def tuned_settings(tables: object) -> dict[str, Mapping[str, Any]]:
         isinstance(table, Mapping) for table in tables.values()
     ):
         raise InvalidInputError("what was tuned are tables [tuned.METHOD], as `tune` writes them")
-    return dict(tables)
+    return {
+        name: current_options(name, table) if is_of_old(name, table) else table
+        for name, table in tables.items()
+    }
 
 
 def check_seeds(seeds: Sequence[int], tuning: object) -> None:

@@ -26,6 +26,8 @@ Set = Annotated[
     ),
 ]
 
+_SETTINGS = [row.name for row in options_of(RunConfig)]
+
 
 def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command one flag for every setting of a run.
@@ -125,6 +127,11 @@ def settings(
         if not equals or not name:
             raise InvalidInputError(
                 f"--set takes OPTION=VALUE, as in mu=0.1; it got {shown(option)}"
+            )
+        if name.replace("-", "_") in _SETTINGS:
+            raise InvalidInputError(
+                f"--set {name}: that is a setting of the run, not an option of the algorithm; give"
+                f" --{name.replace('_', '-')}"
             )
         if name in [given.partition("=")[0] for given in options[:number]]:
             raise InvalidInputError(f"--set {name} is given twice; give it once")

@@ -55,14 +55,14 @@ class FedACS(Algorithm):
         Similarity of the whole models (``weights``), or of what they have learned since the common
         start (``updates``). Models from one start have cosines near 1, so that weights are equal
         and :math:`\delta` alone decides.
-    delta
+    threshold
         A fixed similarity that another model must reach, instead (:math:`\delta`): −inf mixes all
         models. (The paper writes that ∞ does.)
     """
 
     relevance_is: ClassVar[str] = "similarity"
-    p: float = option(0.5, least=0, most=1, needs={"delta": None}, changes="models")
-    delta: float | None = option(None, unset="p decides", changes="models")
+    p: float = option(0.5, least=0, most=1, needs={"threshold": None}, changes="models")
+    threshold: float | None = option(None, unset="p decides", changes="models")
     among: Literal["present", "all"] = option("present", changes="models")
     similarity: Literal["weights", "updates"] = option("weights", changes="relevance")
 
@@ -82,7 +82,7 @@ class FedACS(Algorithm):
         models = state["models"][mixing]
         compared = models - federation.initial_model if self.similarity == "updates" else models
         similarities = to_host(cosines(federation.layout.parameters(compared))).double().numpy()
-        delta = threshold(similarities, self.p) if self.delta is None else self.delta
+        delta = threshold(similarities, self.p) if self.threshold is None else self.threshold
         weights = attention(similarities, delta)
         weights = weights[[mixing.index(c) for c in present]]
         mixed = as_weights(weights, models) @ models  # Eq. (4)
@@ -122,7 +122,7 @@ class FedACS(Algorithm):
         """Return what Eq. (4) makes of models [m, P] for each of them."""
         compared = models - federation.initial_model if self.similarity == "updates" else models
         similarities = to_host(cosines(federation.layout.parameters(compared))).double().numpy()
-        delta = threshold(similarities, self.p) if self.delta is None else self.delta
+        delta = threshold(similarities, self.p) if self.threshold is None else self.threshold
         return as_weights(attention(similarities, delta), models) @ models
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:

@@ -47,7 +47,7 @@ class FedFomo(Algorithm):
     If no model is better, it stays at :math:`\theta_i^{t-1}`. The server adds up the weights as
     they are, sign included: :math:`P_{ij} \leftarrow P_{ij} + w_{ij}`. A model that did harm thus
     ranks below one that was never tried. For each of the k downloads of client i a coin is thrown:
-    with probability ε it is a random model, else the one of the highest :math:`P_{ij}` that is
+    with probability ε (`explore`) it is a random model, else the one of the highest :math:`P_{ij}` that is
     left (ties at random).
 
     The authors' program divides the weights of a client by the absolute value of their sum before
@@ -59,16 +59,16 @@ class FedFomo(Algorithm):
     k
         Models to download in a round, besides the own; the paper's M. With 0, a client only
         decides whether to take its own step.
-    epsilon
+    explore
         Chance to download a random model instead of the best, at the start (ε in the paper).
-    epsilon_decay
+    explore_decay
         What this chance loses in each round, down to 0.
     """
 
     relevance_is: ClassVar[str] = "weights"
     k: int = option(5, least=0, changes="traffic")
-    epsilon: float = option(0.3, least=0, most=1, changes="relevance")
-    epsilon_decay: float = option(0.05, least=0, changes="relevance")
+    explore: float = option(0.3, least=0, most=1, changes="relevance")
+    explore_decay: float = option(0.05, least=0, changes="relevance")
 
     @property
     def averages(self) -> bool:
@@ -94,10 +94,10 @@ class FedFomo(Algorithm):
         """Have clients train, hand out models, and add up the weights they give them."""
         trained = federation.ask(train_aside, {c: {} for c in federation.present})
         rng = federation.rng("downloads")
-        epsilon = max(0.0, self.epsilon - self.epsilon_decay * (t - 1))
+        explore = max(0.0, self.explore - self.explore_decay * (t - 1))
         affinity = state["affinity"].copy()
         offers = {
-            i: self.choice(affinity[i], [j for j in trained if j != i], epsilon, rng)
+            i: self.choice(affinity[i], [j for j in trained if j != i], explore, rng)
             for i in trained
         }
         nothing = federation.initial_model.new_empty(0, federation.layout.size)
@@ -117,7 +117,7 @@ class FedFomo(Algorithm):
         self,
         affinity: NDArray[np.float64],
         others: Sequence[int],
-        epsilon: float,
+        explore: float,
         rng: np.random.Generator,
     ) -> list[int]:
         """Return whose models a client gets: one by one, at random or the one it likes best."""
@@ -126,7 +126,7 @@ class FedFomo(Algorithm):
         liked = ties[np.argsort(-affinity[ties], kind="stable")].tolist()
         chosen: list[int] = []
         for coin in rng.random(min(self.k, len(others))):
-            queue = random if coin < epsilon else liked
+            queue = random if coin < explore else liked
             chosen.append(next(j for j in queue if j not in chosen))
         return sorted(chosen)
 

@@ -53,13 +53,13 @@ class PerFedAvg(Algorithm):
     variant
         How second derivatives are treated: left out (``fo``), or from differences of gradients
         (``hf``).
-    delta
+    difference_step
         Length of the difference by which ``hf`` takes derivatives (δ in the paper).
     """
 
     alpha: float | None = option(None, least=0, unset="the run's learning rate", changes="models")
     variant: Literal["fo", "hf"] = option("fo", changes="models")
-    delta: float = option(1e-3, above=0, needs={"variant": "hf"}, changes="models")
+    difference_step: float = option(1e-3, above=0, needs={"variant": "hf"}, changes="models")
 
     @property
     def stops_early(self) -> bool:
@@ -131,9 +131,10 @@ def train_meta(client: Client, message: Message) -> Message:
             g, loss = gradient(ahead, outer)
             row[layout.n_parameters :] = workspace.row[layout.n_parameters :]
             if method.variant == "hf":
-                forward, _ = gradient(w + method.delta * g, curvature)
-                backward, _ = gradient(w - method.delta * g, curvature)
-                g = g - alpha * (forward - backward) / (2 * method.delta)
+                delta = method.difference_step
+                forward, _ = gradient(w + delta * g, curvature)
+                backward, _ = gradient(w - delta * g, curvature)
+                g = g - alpha * (forward - backward) / (2 * delta)
             step(g)
             losses.append(loss)
     return {"model": row, "train_loss": mean_loss(losses), "samples": len(data)}

@@ -82,7 +82,7 @@ class PFedSV(Algorithm):
         `k` slots, one at least, to clients never scored: where few take part in a round, the
         known good ones are then used from the start, and their number decides early. ``auto`` is
         ``scan`` if everyone takes part in every round, else ``mixed``.
-    keep
+    keep_scores
         Which scores `dynamic` keeps: ``positive``, or ``non-negative`` as the paper's first version
         writes it.
     explore
@@ -130,7 +130,9 @@ class PFedSV(Algorithm):
     order: Literal["auto", "scan", "mixed", "top-k"] = option(
         "auto", needs={"told": False}, changes="relevance"
     )
-    keep: Keeps = option("positive", needs={"told": False, "dynamic": True}, changes="traffic")
+    keep_scores: Keeps = option(
+        "positive", needs={"told": False, "dynamic": True}, changes="traffic"
+    )
     explore: float = option(
         0.0, least=0, most=1, needs={"told": False, "dynamic": True}, changes="traffic"
     )
@@ -333,7 +335,7 @@ class PFedSV(Algorithm):
             k=self.k,
             order=order,
             dynamic=self.dynamic,
-            keep=self.keep,
+            keep_scores=self.keep_scores,
             explore=self.explore,
             rng=rng,
         )
@@ -406,7 +408,7 @@ def chosen_downloads(
     dynamic: bool,
     explore: float,
     rng: np.random.Generator,
-    keep: Keeps = "positive",
+    keep_scores: Keeps = "positive",
 ) -> IntVector:
     """Return which candidates a client downloads: the dynamic top-k mechanism.
 
@@ -418,13 +420,13 @@ def chosen_downloads(
         How often each was valued, [m]; a score of 0 does not mean never.
     candidates
         Their numbers, [m]; those present, without the client itself.
-    k, order, dynamic, explore, keep
+    k, order, dynamic, explore, keep_scores
         See `PFedSV`.
     rng
         Breaks ties, and explores.
     """
     new = scored == 0
-    good = ~new & ((scores > 0) if keep == "positive" else (scores >= 0))
+    good = ~new & ((scores > 0) if keep_scores == "positive" else (scores >= 0))
     known = np.where(new, 0.0, -scores)
     shuffled = rng.random(len(candidates))
     # The last key is the first to sort by. Between equal scores, who was never tried comes first.

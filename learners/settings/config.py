@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,14 @@ _method, _data, _training, _privacy, _machine = (
 )
 
 _DEFAULT_DELTA = 1e-5
+
+_RENAMED = {
+    "fedacs": {"delta": "threshold"},
+    "fedfomo": {"epsilon": "explore", "epsilon_decay": "explore_decay"},
+    "per-fedavg": {"delta": "difference_step"},
+    "pfedsv": {"keep": "keep_scores"},
+}
+"""Options by the names that older folders and files have for them: each method's, old to new."""
 
 _LONGEST = 1 << 16
 """Bytes of the longest TOML file that is read; a complete configuration has two thousand."""
@@ -250,6 +258,7 @@ class RunConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "options", current_options(self.algorithm, self.options))
         object.__setattr__(self, "optimizer", optimizer_named(self.optimizer))
         check_options(self)
         check_descent(self)
@@ -323,6 +332,33 @@ class RunConfig:
         return "\n".join(lines) + "\n"
 
 
+def current_options(algorithm: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method's options by their names of today.
+
+    Examples
+    --------
+    >>> current_options("fedfomo", {"k": 3, "epsilon": 0.5})
+    {'k': 3, 'explore': 0.5}
+    """
+    names = _RENAMED.get(algorithm, {})
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        name = names.get(key.replace("-", "_"), key)
+        if name in found:
+            raise InvalidInputError(
+                f"{name} of {algorithm} is given twice: by that name, and by its old one; give it"
+                " once"
+            )
+        found[name] = value
+    return found
+
+
+def is_of_old(algorithm: str, names: Collection[str]) -> bool:
+    """Tell whether a table has an option by a name that no option or setting has any more."""
+    settings = {each.name for each in fields(RunConfig)}
+    return any(old in names and old not in settings for old in _RENAMED.get(algorithm, {}))
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file of settings holds, not checked yet."""
     try:
@@ -381,7 +417,10 @@ def settings_digest(config: RunConfig) -> str:
     True
     """
     left_out = {"seed", *NO_EFFECT} - {"evaluate_every"}
-    told = sorted(plain_settings(config).items())
+    renamed = _RENAMED.get(config.algorithm, {})
+    # Folders are named by this: options keep the names they had when the first were made.
+    first = {f"option {new}": f"option {old}" for old, new in renamed.items()}
+    told = sorted((first.get(key, key), value) for key, value in plain_settings(config).items())
     kept = {key: value for key, value in told if key not in left_out}
     return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:10]
 

@@ -101,7 +101,7 @@ def test_the_settings_of_a_run(tmp_path):
 
 def test_options_of_one_algorithm_and_of_all(typed):  # noqa: F811
     (options,) = json.loads(typed("options", "per-fedavg", "--json").stdout).values()
-    assert options["delta"]["needs"] == {"variant": ["hf"]}
+    assert options["difference_step"]["needs"] == {"variant": ["hf"]}
     assert "Only if variant is hf" in " ".join(typed("options", "per-fedavg").stdout.split())
     assert "fedavg has no options" in typed("options", "fedavg").stdout
     document = json.loads(typed("options", "all", "--json").stdout)
@@ -133,12 +133,12 @@ def test_every_setting_has_a_flag_and_its_range_in_the_help():
         (("--algorithm", "apfl", "--set", "alpha=2"), "alpha of apfl must be from 0 to 1, not 2.0"),
         (
             ("--algorithm", "pfedsv", "--set", "explor=1"),
-            "did you mean 'explore'? there are: k, dynamic, order, keep, explore",
+            "did you mean 'explore'? there are: k, dynamic, order, keep_scores, explore",
         ),
         (("--algorithm", "cffl", "--set", "solver=cbd"), "did you mean 'cbc'?"),
         (
-            ("--algorithm", "per-fedavg", "--set", "delta=1"),
-            "delta of per-fedavg has no effect unless variant is hf; it is fo",
+            ("--algorithm", "per-fedavg", "--set", "difference-step=1"),
+            "difference_step of per-fedavg has no effect unless variant is hf; it is fo",
         ),
         (
             ("--optimizer", "adam", "--momentum", "0.9"),

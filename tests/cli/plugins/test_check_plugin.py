@@ -83,3 +83,18 @@ def test_a_file_instead_of_a_module_is_told_what_to_type(tmp_path):
     result = in_a_process("check-plugin", "./mine.py", cwd=tmp_path)
     assert result.returncode == 2
     assert "name the module, not its file: mine" in result.stderr
+
+
+def test_an_option_that_is_called_as_a_setting_is_refused(tmp_path):
+    """`--sweep rounds=1,2` would mean two things."""
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from learners import ALGORITHMS, Algorithm, option\n"
+        '@ALGORITHMS.register("hasty")\n'
+        "@dataclass(frozen=True)\n"
+        "class Hasty(Algorithm):\n"
+        '    rounds: int = option(1, changes="models")\n'
+    )
+    result = in_a_process("check-plugin", "mine", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "has an option 'rounds', which is a setting of every run" in result.stderr

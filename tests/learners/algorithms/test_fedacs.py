@@ -37,7 +37,7 @@ def literal_equation_4(rows, s, delta):
     return mixed
 
 
-@pytest.mark.parametrize("options", [{}, {"p": 0.8}, {"p": 0.0}, {"delta": -math.inf}])
+@pytest.mark.parametrize("options", [{}, {"p": 0.8}, {"p": 0.0}, {"threshold": -math.inf}])
 def test_equations_4_and_5_mix_what_is_similar_and_train_from_there(monkeypatch, options):
     federation = tiny.federation("fedacs", clients=4, rounds=3, lr=1.0, options=options)
     heard = tiny.Listener(federation, monkeypatch)
@@ -49,7 +49,7 @@ def test_equations_4_and_5_mix_what_is_similar_and_train_from_there(monkeypatch,
         at = options.get("p", 0.5) * (len(entries) - 1)
         low = math.floor(at)
         high = min(low + 1, 15)
-        delta = options.get("delta", entries[low] + (at - low) * (entries[high] - entries[low]))
+        delta = options.get("threshold", entries[low] + (at - low) * (entries[high] - entries[low]))
         expected = literal_equation_4(models, s, delta)
         messages, replies = heard.of("train")[-1]
         for i in range(4):
@@ -151,7 +151,7 @@ def test_one_client_trains_alone(p):
         assert done.metrics["mean_test_accuracy"] == other.metrics["mean_test_accuracy"]
 
 
-@pytest.mark.parametrize("options", [{"p": 1.5}, {"p": -0.1}, {"delta": math.nan}])
+@pytest.mark.parametrize("options", [{"p": 1.5}, {"p": -0.1}, {"threshold": math.nan}])
 def test_options_out_of_range_are_refused(options):
     with pytest.raises(InvalidInputError, match="fedacs must be"):
         build_algorithm("fedacs", options)
@@ -177,7 +177,7 @@ def test_updates_from_the_common_start_tell_more_apart_than_whole_models(monkeyp
 
 def test_stored_models_of_absent_clients_can_be_mixed_in(monkeypatch):
     shared = {"clients": 6, "rounds": 3, "participation": 0.5}
-    federation = tiny.federation("fedacs", **shared, options={"among": "all", "delta": -math.inf})
+    federation = tiny.federation("fedacs", **shared, options={"among": "all", "threshold": -math.inf})
     heard = tiny.Listener(federation, monkeypatch)
     stored = torch.stack([federation.initial_model] * 6)
     for _ in federation.rounds():

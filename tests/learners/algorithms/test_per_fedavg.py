@@ -22,7 +22,7 @@ def test_one_first_order_step():
 
 
 def test_one_hessian_free_step_against_the_hessian():
-    one = literal.client("per-fedavg", alpha=0.2, variant="hf", delta=1e-3)
+    one = literal.client("per-fedavg", alpha=0.2, variant="hf", difference_step=1e-3)
     w = literal.other_model()
     g, (images, labels) = meta_gradient(one, w, 0.2)
     layout, module = literal.LAYOUT, toy.network()

@@ -199,7 +199,7 @@ def test_pairwise_compares_each_model_alone_with_the_one_before_training():
     assert torch.equal(client.memory["before"], client.memory["model"])
 
 
-def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, keep="positive"):
+def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, keep_scores="positive"):
     scores = np.asarray(scores, dtype=float)
     return chosen_downloads(
         scores,
@@ -209,7 +209,7 @@ def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, k
         order=order,
         dynamic=dynamic,
         explore=explore,
-        keep=keep,
+        keep_scores=keep_scores,
         rng=rng,
     ).tolist()
 
@@ -483,7 +483,7 @@ def test_mixed_takes_known_good_ones_first_and_always_somebody_new(rng):
 
 
 def test_an_earned_zero_stays_if_non_negative_scores_do(rng):
-    assert chosen([0.5, -0.1, 0.0], [1, 1, 1], 5, rng, keep="non-negative") == [10, 12]
+    assert chosen([0.5, -0.1, 0.0], [1, 1, 1], 5, rng, keep_scores="non-negative") == [10, 12]
     assert chosen([0.5, -0.1, 0.0], [1, 1, 1], 5, rng) == [10]
 
 

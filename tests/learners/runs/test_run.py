@@ -228,6 +228,18 @@ def test_a_run_that_is_repeated_has_the_same_checksums_and_every_change_is_notic
     assert read_run(one).result is not None
 
 
+def test_a_run_that_began_when_options_had_other_names_goes_on(tmp_path):
+    fomo = {"algorithm": "fedfomo", "options": {"k": 1, "explore": 0.5, "explore_decay": 0.1}}
+    run(SMALL | fomo, tmp_path / "run")
+    expected = outcome(tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    path = tmp_path / "run" / "config.toml"
+    path.write_text(path.read_text().replace("\nexplore", "\nepsilon"))
+    assert "\nepsilon_decay = 0.1\n" in path.read_text()
+    resume(tmp_path / "run")
+    assert outcome(tmp_path / "run") == expected
+
+
 @pytest.mark.parametrize("suffix", ["json", "safetensors"])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, suffix):
     run(SMALL, tmp_path / "run")

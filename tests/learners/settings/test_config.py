@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import build_algorithm
-from learners.settings.config import RunConfig
+from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
+from learners.settings.config import RunConfig, differing_settings, settings_digest
 from learners.settings.conversion import from_values
+from learners.settings.options import option, options_of
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f"), max_size=20)
 
@@ -117,3 +118,50 @@ def test_a_field_without_default_must_be_given():
 
     with pytest.raises(InvalidInputError, match="'how' is not given"):
         from_values(Needy, {}, "option")
+
+
+OLD = {
+    "fedfomo": ({"epsilon": 0.5, "epsilon_decay": 0.1}, {"explore": 0.5, "explore_decay": 0.1}),
+    "fedacs": ({"delta": -1.0}, {"threshold": -1.0}),
+    "per-fedavg": ({"variant": "hf", "delta": 0.1}, {"variant": "hf", "difference_step": 0.1}),
+    "pfedsv": ({"keep": "non-negative"}, {"keep_scores": "non-negative"}),
+}
+"""Options of each method by the names that older folders have, and by those of today."""
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_options_of_older_folders_are_read(name, tmp_path):
+    before, now = OLD[name]
+    path = tmp_path / "config.toml"
+    path.write_text(RunConfig(algorithm=name, options=now).toml())
+    for old, new in zip(before, now, strict=True):
+        path.write_text(path.read_text().replace(f"\n{new} = ", f"\n{old} = "))
+    assert all(f"\n{old} = " in path.read_text() for old in before)
+    there, config = RunConfig.read(path), RunConfig(algorithm=name, options=now)
+    assert not differing_settings(there, config)
+    assert build_algorithm(name, there.options) == build_algorithm(name, now)
+
+
+def test_an_option_by_both_of_its_names_is_refused():
+    with pytest.raises(InvalidInputError, match="given twice"):
+        RunConfig(algorithm="pfedsv", options={"keep": "positive", "keep_scores": "positive"})
+
+
+def test_folders_of_reproductions_keep_their_names():
+    """They were made when the options had their first names."""
+    config = RunConfig(algorithm="fedfomo", options={"explore": 0.3, "explore_decay": 0.05})
+    assert settings_digest(config) == "62cfeb2ee0"
+
+
+def test_no_option_is_called_as_a_setting():
+    settings = {each.name for each in options_of(RunConfig)}
+    for name in ALGORITHMS:
+        assert not settings & {each.name for each in options_of(ALGORITHMS[name])}
+
+    @dataclass(frozen=True)
+    class Hasty(Algorithm):
+        rounds: int = option(1, changes="models")
+
+    with pytest.raises(InvalidInputError, match="'rounds', which is a setting of every run"):
+        ALGORITHMS.register("hasty")(Hasty)
+    assert "hasty" not in ALGORITHMS
