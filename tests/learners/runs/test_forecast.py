@@ -44,6 +44,8 @@ def test_traffic_is_that_of_the_ledger(name):
         ("fedavg", {}, {"rounds": 1}),
         ("fedavg", {}, {"clip": 0.1, "noise": 1.0}),
         ("fedfomo", {"k": 1}, {"clip": 0.1, "epsilon": 9.0}),
+        ("fedavg", {}, {"rounds": 1, "epsilon": 8.0}),
+        ("fedavg", {}, {"rounds": 1, "epsilon": 8.0, "dp": "records"}),
         ("fedavg", {}, {"partition": "dirichlet:0.5", "train_size": None}),
     ],
 )
