@@ -28,14 +28,17 @@ def tuned_text(search: Search, found: Found) -> str:
     lines += [
         "",
         "[tuning]",
-        f"seeds = {toml_value(list(search.seeds))}",
+        f"seeds = {toml_value(search.numbers)}",
         f"trials = {search.trials}",
         f"strategy = {toml_value(search.strategy)}",
         f"metric = {toml_value(found.metric)}",
     ]
     for name, trial in found.best.items():
         lines += ["", f"[tuned.{name}]  # {found.metric} {trial.score:.4f} on held-out data"]
-        lines += [f"{key} = {toml_value(value)}" for key, value in trial.values.items()]
+        values = search.values_of(trial)
+        lines += [
+            f"{key} = {toml_value(value)}" for key, value in values.items() if value is not None
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,36 +14,38 @@ from cli.experiments._document import comparison_document
 from cli.experiments._figure import check_figure, save_figure
 from cli.experiments._formats import ENDINGS, FORMATS, TABLES, print_table
 from cli.experiments._progress import CellsLine
-from cli.experiments._seeds import seeds_of
+from cli.experiments._shared import (
+    SEEDS,
+    SEEDS_HELP,
+    Algorithms,
+    Seed,
+    Shared,
+    shared_by_all,
+)
 from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
 from cli.terminal import run_options as flags
-from cli.terminal.completion import check_names, completion
+from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
+from cli.terminal.text import names_in
 from coalitions.errors import InvalidInputError, did_you_mean
+from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
     from learners.comparisons.cells import Cell
     from learners.comparisons.variants import Variant
     from learners.runs.run import Result
 
-_USUAL = "local,fedavg"
+_USUAL = ("local", "fedavg")
 
 
 @flags.takes_settings("algorithm", "seed", "evaluate_every")
 def compare_command(
     *,
     config: Annotated[
-        Path | None, typer.Argument(help="Settings as TOML that all runs share.")
+        Path | None,
+        typer.Argument(help="What all runs share, as TOML; algorithm with [options] is a row."),
     ] = None,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="Methods, or `all`; `coalitions algorithms` lists them. [default: those of"
-            f" --variant and --sweep, or {_USUAL}]",
-            autocompletion=completion("algorithms", several=True),
-        ),
-    ] = None,
+    algorithms: Algorithms = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +60,10 @@ def compare_command(
             help="A row for each value of an option or setting; several give all combinations.",
         ),
     ] = None,
-    seeds: Annotated[str, typer.Option(metavar="N,N,…", help="Seeds.")] = "0,1,2",
+    seeds: Annotated[
+        str | None, typer.Option(metavar=SEEDS, help=f"{SEEDS_HELP} [default: 3]")
+    ] = None,
+    seed: Seed = None,
     given: Mapping[str, Any],
     option: Annotated[
         list[str] | None,
@@ -125,26 +130,32 @@ def compare_command(
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
     loudness(quiet, verbose)
-    numbers = seeds_of(seeds)
     target = _Target.of(format_, output, json_output, by_domain)
     check_figure(figure, bool(sweep))
-    if algorithms not in (None, "all") and config is None:  # a file may name plug-ins
-        for name in algorithms.split(","):
-            check_names({"algorithms": name.strip()}, plugin)
-    from coalitions.plugins import import_plugins
+    if config is None:  # a file may name plug-ins
+        for name in names_in(algorithms):
+            if name != "all":
+                check_names({"algorithms": name}, plugin)
     from learners.comparisons.baseline import record_baseline
     from learners.comparisons.comparison import planned_runs
 
-    shared = flags.settings(config, given, None, plugin, also=("variants", "tuned", "tuning"))
-    shared.pop("options")
-    tables = shared.pop("variants", {})
-    tuned, tuning = shared.pop("tuned", {}), shared.pop("tuning", {})
-    import_plugins(shared.get("plugins", ()))
-    check_seeds(numbers, tuning)
-    rows = _rows(algorithms, tables, tuned, variant or (), option or (), sweep or ())
+    shared = shared_by_all(
+        config,
+        given,
+        plugin,
+        algorithms=algorithms,
+        seeds=seeds,
+        seed=seed,
+        also=("baseline", "variants", "tuned", "tuning"),
+    )
+    numbers = seeds_of(3) if shared.seeds is None else shared.seeds
+    tuned = shared.tables.get("tuned", {})
+    check_seeds(numbers, shared.tables.get("tuning", {}))
+    rows = _rows(shared, variant or (), option or (), sweep or ())
+    baseline = _baseline(baseline, shared)
     check_overruled(given, option or (), tuned)
     _check_name("--baseline", baseline, [row.name for row in rows])
-    cells = planned_runs(shared, rows, numbers, out, force=force, tell=_telling(quiet))
+    cells = planned_runs(shared.settings, rows, numbers, out, force=force, tell=_telling(quiet))
     _check_metric(by, cells)
     if by_domain:
         _check_domains(by, cells)
@@ -171,22 +182,27 @@ def _telling(quiet: bool) -> Callable[[str], None]:
     return tell
 
 
+def _baseline(typed: str | None, shared: Shared) -> str | None:
+    """Return the row to take differences from: that of the flag, or of the file."""
+    filed = shared.tables.get("baseline")
+    if filed is not None and not isinstance(filed, str):
+        raise InvalidInputError('`baseline` of a file names a row, as in baseline = "fedavg"')
+    return filed if typed is None else typed
+
+
 def _rows(
-    algorithms: str | None,
-    tables: object,
-    tuned: object,
-    lines: Sequence[str],
-    options: Sequence[str],
-    sweeps: Sequence[str],
+    shared: Shared, lines: Sequence[str], options: Sequence[str], sweeps: Sequence[str]
 ) -> list[Variant]:
     """Return the rows: methods (tuned if the file says how), variants of the file and flags, swept.
 
+    What the file says of its method holds for all rows of it that do not say otherwise.
+
     Parameters
     ----------
-    algorithms, lines, options, sweeps
-        What --algorithms, --variant, --set and --sweep say.
-    tables, tuned
-        The tables of the file.
+    shared
+        What the file and flags ask.
+    lines, options, sweeps
+        What --variant, --set and --sweep say.
     """
     from learners.algorithm import ALGORITHMS
     from learners.comparisons.variants import (
@@ -199,24 +215,25 @@ def _rows(
         variant_of,
     )
 
-    named = [*tabled_variants(tables), *map(read_variant, lines)]
+    named = [*tabled_variants(shared.tables.get("variants", {})), *map(read_variant, lines)]
     cells = list(map(read_sweep, sweeps))
-    settings = tuned_settings(tuned)
-    if algorithms is None and settings:
-        algorithms = ",".join(settings)
-    if algorithms is None:
-        swept_rows = any(sweep.row for sweep in cells)
-        algorithms = "" if named or swept_rows else _USUAL
-    names = ALGORITHMS.names() if algorithms == "all" else _names(algorithms)
-    if algorithms and not names:
-        raise InvalidInputError("--algorithms names at least one method, as in local,fedavg")
+    settings = tuned_settings(shared.tables.get("tuned", {}))
+    names = shared.algorithms
+    if names is None:
+        own = [] if shared.algorithm is None else [shared.algorithm]
+        names = list(dict.fromkeys([*own, *settings]))
+        if not names and not named and not any(sweep.row for sweep in cells):
+            names = list(_USUAL)
     rows = checked_rows(
         [*(variant_of(name, name, settings.get(name, {})) for name in names), *named]
     )
     for sweep in cells:  # a method that is only swept has a row, too
         if sweep.row in ALGORITHMS and sweep.row not in [row.name for row in rows]:
             rows.append(variant_of(sweep.row, sweep.row, {}))
-    return checked_rows(swept(set_options(rows, options), cells))
+    rows = checked_rows(swept(set_options(rows, options), cells))
+    return [
+        replace(row, options={**shared.options_of(row.algorithm), **row.options}) for row in rows
+    ]
 
 
 def _check_metric(metric: str | None, cells: Sequence[Cell]) -> None:
@@ -357,10 +374,6 @@ def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:
         raise InvalidInputError(
             f"{option} {name!r} is unknown; {hint}there are: {', '.join(there)}"
         )
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 COMMANDS = {"compare": compare_command}

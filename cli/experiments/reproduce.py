@@ -12,6 +12,7 @@ import typer
 
 from cli.experiments._cost import PATIENCE, costs
 from cli.experiments._progress import CellsLine
+from cli.experiments._shared import SEEDS, SEEDS_HELP
 from cli.terminal.completion import completion
 from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
@@ -43,8 +44,8 @@ def reproduce_command(
         ),
     ] = "small",
     seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of seeds. [default: 1 at smoke, 5 or fewer else]"),
+        str | None,
+        typer.Option(metavar=SEEDS, help=f"{SEEDS_HELP} [default: 1 at smoke, 5 or fewer else]"),
     ] = None,
     out: Annotated[
         Path,
@@ -71,7 +72,10 @@ def reproduce_command(
     if scale not in SCALES:
         raise InvalidInputError(f"--scale is {scale!r}; it can be: {', '.join(SCALES)}")
     from learners.reproduction.experiment import EXPERIMENTS
+    from learners.settings.seeding import seeds_of
 
+    if seeds is not None:
+        seeds_of(seeds, called="--seeds", alone="--seeds {0}-{0}")
     if list_ or not (names or all_):
         _list(json_output)
         return
@@ -102,10 +106,10 @@ def reproduce_command(
         print_json(documents[0] if len(documents) == 1 else documents)
 
 
-def _typed(name: str, scale: str, seeds: int | None, data_dir: Path | None) -> str:
+def _typed(name: str, scale: str, seeds: str | None, data_dir: Path | None) -> str:
     """Return the command that repeats an experiment; the reader knows where the data are."""
     words = ["coalitions", "reproduce", name, "--scale", scale]
-    words += [] if seeds is None else ["--seeds", str(seeds)]
+    words += [] if seeds is None else ["--seeds", seeds]
     words += [] if data_dir is None else ["--data-dir", "DIR"]
     return shlex.join(words)
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.experiments._progress import CellsLine
-from cli.experiments._seeds import seeds_of
+from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all
 from cli.experiments._tuned import tuned_text
 from cli.terminal import run_options as flags
-from cli.terminal.completion import completion
 from cli.terminal.output import (
     Json,
     Plugin,
@@ -34,17 +33,8 @@ if TYPE_CHECKING:
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
 def tune_command(
     *,
-    config: Annotated[
-        Path | None, typer.Argument(help="Settings as TOML that all runs share.")
-    ] = None,
-    algorithms: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…",
-            help="Methods; `coalitions algorithms` lists them.",
-            autocompletion=completion("algorithms", several=True),
-        ),
-    ],
+    config: Annotated[Path | None, typer.Argument(help="What all runs share, as TOML.")] = None,
+    algorithms: Algorithms = None,
     trials: Annotated[
         int, typer.Option(min=2, help="Points tried of each method, its defaults first.")
     ] = 9,
@@ -64,10 +54,24 @@ def tune_command(
         ),
     ] = None,
     seeds: Annotated[
-        str, typer.Option(metavar="N,N,…", help="Seeds to tune on; `compare` will not report them.")
-    ] = "1000,1001",
+        str | None,
+        typer.Option(
+            metavar=SEEDS,
+            help="How many seeds to tune on, from 1000 on; or which ones, as in 7,8 or 10-14."
+            " `compare` will not report them. [default: 2]",
+        ),
+    ] = None,
+    seed: Seed = None,
     search_seed: Annotated[int, typer.Option(min=0, help="Source of the points.")] = 0,
     given: Mapping[str, Any],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="[ALGORITHM.]OPTION=VALUE",
+            help="An option that is not searched, of one method or of all that have it.",
+        ),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="METRIC", help="What to search for. [default: accuracy if there is]"),
@@ -100,19 +104,23 @@ def tune_command(
     Example: coalitions tune --algorithms fedprox,ditto --trials 9 --jobs 2 --out runs/tuning
     """
     loudness(quiet, verbose)
-    numbers = seeds_of(seeds)
     target = output or (None if out is None else out / "tuned.toml")
     if output is not None and (output.is_dir() or not os.access(output.parent, os.W_OK)):
         raise InvalidInputError(
             f"--output {output}: there is no folder {output.parent} to write to"
         )
-    from coalitions.plugins import import_plugins
-    from learners.tuning.search import tune
+    from learners.tuning.search import FIRST_SEED, tune
 
-    shared = flags.settings(config, given, None, plugin)
-    shared.pop("options")
-    import_plugins(shared.get("plugins", ()))
-    search = _search(shared, algorithms, space or (), numbers, trials, strategy, search_seed)
+    shared = shared_by_all(
+        config,
+        given,
+        plugin,
+        algorithms=algorithms,
+        seeds=seeds,
+        seed=seed,
+        first_seed=FIRST_SEED,
+    )
+    search = _search(shared, option or (), space or (), trials, strategy, search_seed)
     progress = _Progress(search, jobs, out, quiet=quiet, verbose=verbose)
     try:
         found = tune(search, out, metric=by, carry=progress.carry)
@@ -135,42 +143,61 @@ def tune_command(
 
 
 def _search(
-    shared: Mapping[str, Any],
-    algorithms: str,
+    shared: Shared,
+    options: Sequence[str],
     spaces: Sequence[str],
-    seeds: Sequence[int],
     trials: int,
     strategy: str,
     seed: int,
 ) -> Search:
-    from learners.algorithm import ALGORITHMS
+    from learners.comparisons.variants import set_options, value_of, variant_of
     from learners.settings.config import RunConfig
     from learners.tuning.search import Search
-    from learners.tuning.space import read_space, space_of
+    from learners.tuning.space import Space, read_space, space_of
 
     if strategy not in ("random", "halving"):
         raise InvalidInputError(f"--strategy is random or halving, not {strategy!r}")
     way: Strategy = "halving" if strategy == "halving" else "random"
 
-    names = [name.strip() for name in algorithms.split(",") if name.strip()]
-    for name in names:
-        ALGORITHMS[name]
-        if names.count(name) > 1:
-            raise InvalidInputError(f"--algorithms: {name} comes twice; give it once")
+    own = None if shared.algorithm is None else [shared.algorithm]
+    names = own if shared.algorithms is None else shared.algorithms
     if not names:
         raise InvalidInputError("--algorithms names at least one method, as in fedprox,ditto")
+    said = {
+        row.name: row.own for row in set_options([variant_of(n, n, {}) for n in names], options)
+    }
+    fixed = {
+        name: {
+            **shared.options_of(name),
+            **{key: value_of(name, key, text) for key, text in said[name].items()},
+        }
+        for name in names
+    }
     given = [read_space(text) for text in spaces]
     for number, (row, key, _) in enumerate(given):
         if row and row not in names:
             raise InvalidInputError(f"--space {row}.{key}: {row} is none of --algorithms")
         if (row, key) in [(other, also) for other, also, _ in given[:number]]:
             raise InvalidInputError(f"--space of {key} is given twice; give it once")
-    lr = RunConfig.of(shared).lr
-    found = {name: space_of(name, lr, given) for name in names}
+    lr = RunConfig.of(shared.settings).lr
+    found: dict[str, Space] = {}
+    for name in names:
+        wanted = {key for row, key, _ in given if row in ("", name)}
+        both = sorted(wanted & said[name].keys())
+        if both:
+            raise InvalidInputError(
+                f"{both[0]} of {name} is both set and searched: give --set or --space"
+            )
+        found[name] = {
+            key: dimension
+            for key, dimension in space_of(name, lr, given).items()
+            if key in wanted or key not in fixed[name]
+        }
     for row, key, _ in given:
         if not row and not any(key in each for each in found.values()):
             raise InvalidInputError(f"--space {key}: none of the methods has an option {key!r}")
-    return Search(shared, found, seeds, trials, way, seed)
+    seeds = 2 if shared.seeds is None else shared.seeds
+    return Search(shared.settings, found, seeds, trials, way, seed, fixed)
 
 
 class _Progress:
@@ -203,7 +230,7 @@ class _Progress:
 def _document(search: Search, found: Found, target: Path | None) -> dict[str, Any]:
     return {
         "metric": found.metric,
-        "seeds": list(search.seeds),
+        "seeds": search.numbers,
         "trials": search.trials,
         "strategy": search.strategy,
         "rounds_each": search.cost,

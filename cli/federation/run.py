@@ -14,6 +14,7 @@ from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from cli.terminal.round_progress import RoundProgress
+from cli.terminal.text import names_in
 from coalitions.characters import listed, quoted
 
 if TYPE_CHECKING:
@@ -21,17 +22,12 @@ if TYPE_CHECKING:
     from learners.runs.run import Result
 
 Log = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="csv,tensorboard",
         help="Also write every round to metrics.csv or tensorboard/ in the run's folder.",
     ),
 ]
-
-
-def names_of(log: str | None) -> list[str]:
-    """Return the names that --log has."""
-    return [name.strip() for name in (log or "").split(",") if name.strip()]
 
 
 @flags.takes_settings()
@@ -90,7 +86,7 @@ def run_command(
     from learners.loggers.named import loggers_of
     from learners.runs.run import run
 
-    loggers = loggers_of(names_of(log))
+    loggers = loggers_of(names_in(log))
     with (
         told_when_stopped(folder, settings.rounds, quiet=quiet),
         RoundProgress(settings, quiet=quiet, verbose=verbose) as progress,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.terminal.text import visible_lines
+from cli.terminal.text import names_in, visible_lines
 from coalitions.characters import composed, quoted
 from coalitions.compiling.clock import when_long
 from coalitions.errors import InvalidInputError, did_you_mean, shown
@@ -56,11 +56,12 @@ Missing = Annotated[
 
 def _import_plugins(modules: list[str] | None) -> list[str]:
     """Import the user's modules; only a user who names one has the working folder searched."""
+    modules = names_in(modules)
     if modules:
         from coalitions.plugins import import_plugins
 
         import_plugins(modules, beside=Path.cwd())
-    return modules or []
+    return modules
 
 
 Plugin = Annotated[
@@ -69,8 +70,8 @@ Plugin = Annotated[
         "--plugin",
         callback=_import_plugins,
         is_eager=True,
-        metavar="MODULE",
-        help="Import a module of yours that registers solvers, algorithms, data sets …",
+        metavar="MODULE,…",
+        help="Import modules of yours that register solvers, algorithms, data sets …",
     ),
 ]
 

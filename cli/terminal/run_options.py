@@ -12,6 +12,7 @@ import typer
 
 from cli.terminal.completion import UNLISTED, complete_option, completion, registered
 from cli.terminal.shared_flags import with_flags
+from cli.terminal.text import names_in
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.config import RunConfig, read_toml
 from learners.settings.options import Option, options_of
@@ -25,6 +26,16 @@ Set = Annotated[
         autocompletion=complete_option,
     ),
 ]
+
+_OF_MANY = {
+    "algorithms": "compare",
+    "seeds": "compare",
+    "baseline": "compare",
+    "variants": "compare",
+    "tuned": "compare",
+    "tuning": "compare",
+}
+"""Keys of a file for many runs, and the command that takes them all."""
 
 _SETTINGS = [row.name for row in options_of(RunConfig)]
 
@@ -101,11 +112,12 @@ def settings(
     plugins
         Modules that were imported for the run.
     also
-        Tables of the file that are no settings of a run, but go with them.
+        Keys of the file that are no settings of a run, but go with them.
     """
     values, tables = ({}, {}) if config_file is None else _read(config_file, also)
     given = dict(flags)
-    if given.get("algorithm", values.get("algorithm")) != values.get("algorithm"):
+    filed = values.get("algorithm")
+    if filed is not None and given.get("algorithm", filed) != filed:
         values.pop("options", None)  # the options in the file are those of another algorithm
     for key in ("data_dir", "schema", "weights"):  # a run's folder may be used from elsewhere
         if given.get(key) is not None:
@@ -113,7 +125,7 @@ def settings(
     if given.get("weights") is not None:
         values.pop("weights_sha256", None)  # that of the file which the file of settings named
     if given.get("metric"):
-        given["metric"] = [name.strip() for each in given["metric"] for name in each.split(",")]
+        given["metric"] = names_in(given["metric"])
     if given.get("dataset") is not None and given["dataset"] not in registered("datasets"):
         given["dataset"] = _whole_path(given["dataset"])
         values.pop("data_sha256", None)  # that of the data which the file of settings named
@@ -166,10 +178,18 @@ def _whole_path(dataset: str) -> str:
 
 
 def _read(path: Path, also: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings in a file, checked, and the tables that go with them."""
+    """Return the settings that a file has, checked, and what goes with them."""
     values = read_toml(path)
     tables = {name: values.pop(name) for name in also if name in values}
+    for name in _OF_MANY:
+        if name in values:
+            raise InvalidInputError(
+                f"{path}: {name} is not for this command, but for `coalitions {_OF_MANY[name]}`;"
+                " take it out"
+            )
     try:
-        return RunConfig.of(values).values(), tables
+        complete = RunConfig.of(values).values()
+        said = {name.replace("-", "_") for name in values}
+        return {name: value for name, value in complete.items() if name in said}, tables
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None

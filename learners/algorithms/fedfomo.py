@@ -47,8 +47,8 @@ class FedFomo(Algorithm):
     If no model is better, it stays at :math:`\theta_i^{t-1}`. The server adds up the weights as
     they are, sign included: :math:`P_{ij} \leftarrow P_{ij} + w_{ij}`. A model that did harm thus
     ranks below one that was never tried. For each of the k downloads of client i a coin is thrown:
-    with probability ε (`explore`) it is a random model, else the one of the highest :math:`P_{ij}` that is
-    left (ties at random).
+    with probability ε (`explore`) it is a random model, else the one of the highest
+    :math:`P_{ij}` that is left (ties at random).
 
     The authors' program divides the weights of a client by the absolute value of their sum before
     it adds them to P. Gains and losses may cancel there and blow a single round up, so we add what

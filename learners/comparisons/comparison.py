@@ -12,12 +12,13 @@ from learners.comparisons.cells import Cell, planned_cell
 from learners.comparisons.variants import Variant
 from learners.runs.run import prepare, say
 from learners.settings.config import RunConfig
+from learners.settings.seeding import seeds_of
 
 
 def planned_runs(
     shared: Mapping[str, Any],
     variants: Sequence[Variant],
-    seeds: Sequence[int],
+    seeds: int | Sequence[int],
     out: Path | None = None,
     *,
     force: bool = False,
@@ -35,7 +36,7 @@ def planned_runs(
     variants
         The rows, each with what is its own; their names differ.
     seeds
-        Seeds, each once.
+        How many seeds, from 0 on, or which ones.
     out
         Folder that has, or will have, a folder ``NAME-seedN`` for each run; None keeps nothing.
     force
@@ -45,6 +46,7 @@ def planned_runs(
     """
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a comparison needs a folder")
+    seeds = seeds_of(seeds)
     configs, domains = {}, {}
     for variant in variants:
         settings = {**shared, **variant.settings}

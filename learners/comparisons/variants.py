@@ -11,7 +11,8 @@ from typing import Any
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 from learners.algorithm import ALGORITHMS
 from learners.settings.config import NO_EFFECT, RunConfig
-from learners.settings.options import options_of
+from learners.settings.conversion import converted
+from learners.settings.options import Option, options_of
 
 SHARED = ("algorithm", "seed", "engine", "device", "compute", *NO_EFFECT)
 """Settings that no row has of its own."""
@@ -250,6 +251,19 @@ def _cell(variant: Variant, root: str, key: str, value: str) -> Variant:
 def method_options(algorithm: str) -> set[str]:
     """Return the names of a method's own options."""
     return {each.name for each in fields(ALGORITHMS[algorithm])}
+
+
+def value_of(algorithm: str, key: str, text: str) -> Any:  # noqa: ANN401 (of any option)
+    """Return the value of an option or setting that was typed."""
+    row = row_of(algorithm, key)
+    return converted(text, row.hint, row.name)
+
+
+def row_of(algorithm: str, key: str) -> Option:
+    """Return what is known of an option of a method, or of a setting of the run."""
+    place, name = place_of(algorithm, key)
+    kind: type = ALGORITHMS[algorithm] if place == "options" else RunConfig
+    return next(each for each in options_of(kind) if each.name == name)
 
 
 def place_of(algorithm: str, key: str, about: str = "") -> tuple[str, str]:

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import torch
 
 from coalitions import __version__
 from coalitions.drawing.pictures import picture
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.errors import NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
@@ -36,6 +36,7 @@ from learners.reproduction.tables import (
 )
 from learners.runs.run import Result, completed
 from learners.settings.config import NO_EFFECT, RunConfig, plain_settings, settings_digest
+from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +146,7 @@ def plan(
     scale: Scale,
     out: Path,
     *,
-    seeds: int | None = None,
+    seeds: int | str | Sequence[int] | None = None,
     data_dir: Path | None = None,
 ) -> Plan:
     """Return an experiment with all its runs, checked before the first of them.
@@ -161,17 +162,14 @@ def plan(
     out
         Folder that has, or will have, a folder of the experiment's name.
     seeds
-        Number of seeds; what is usual at the scale if None.
+        How many seeds, or which ones; what is usual at the scale if None.
     data_dir
         Where data files are.
     """
     experiment = EXPERIMENTS[name]()
     experiment.data_dir, experiment.folder = data_dir, out / name
-    n_seeds = experiment.seeds[scale] if seeds is None else seeds
-    if n_seeds < 1:
-        raise InvalidInputError(f"an experiment needs at least one seed, not {n_seeds}")
-    first = experiment.first_seed
-    numbers = tuple(range(first, first + n_seeds))
+    asked = experiment.seeds[scale] if seeds is None else seeds
+    numbers = tuple(seeds_of(asked, experiment.first_seed))
     shared: dict[str, Any] = {}
     if scale == "smoke":
         shared["workers"] = 1  # such runs are over before workers have started

@@ -7,15 +7,98 @@ different hashes: results that were published under a seed stay what they are.
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
     import torch
+
+MOST_SEEDS = 1000
+"""A number of seeds above this is rather the number of one seed."""
+
+
+def seeds_of(
+    given: int | str | Sequence[int],
+    first: int = 0,
+    *,
+    called: str = "seeds",
+    alone: str = "seeds=[{}]",
+) -> list[int]:
+    """Return seeds: a number tells how many, a list tells which.
+
+    Parameters
+    ----------
+    given
+        A whole number, a list, or a text: ``3``, ``0,1,2``, ``10-14`` or ``0,10-14``.
+    first
+        Where the seeds begin if a number is given.
+    called
+        What the argument is called in messages.
+    alone
+        How one asks for a single seed, with braces for its number.
+
+    Examples
+    --------
+    >>> seeds_of(3), seeds_of("3", first=1000), seeds_of([3])
+    ([0, 1, 2], [1000, 1001, 1002], [3])
+    >>> seeds_of("0,10-12")
+    [0, 10, 11, 12]
+    """
+    if isinstance(given, str):
+        found = _read_seeds(given.strip())
+    elif isinstance(given, int | np.integer) and not isinstance(given, bool):
+        found = int(given)
+    else:
+        found = _listed_seeds(given)
+    if found is None:
+        raise InvalidInputError(
+            f"{called} is a number of seeds, as in 3, or a list of whole numbers from 0, as in"
+            f" 0,1,2 or 10-14; it got {shown(given)}"
+        )
+    if isinstance(found, int):
+        if not 1 <= found <= MOST_SEEDS:
+            raise InvalidInputError(
+                f"{called} {found} asks for {found or 'no'} seeds; it can be 1 to {MOST_SEEDS}. For"
+                f" the one seed {found}, give {alone.format(found)}"
+            )
+        return list(range(first, first + found))
+    if len(found) > MOST_SEEDS:
+        raise InvalidInputError(f"{called} can be {MOST_SEEDS} seeds at most, not {len(found)}")
+    if len(set(found)) < len(found):
+        raise InvalidInputError(
+            f"{called} has a seed twice: that is the same run twice, and no repetition"
+        )
+    return found
+
+
+def _read_seeds(text: str) -> int | list[int] | None:
+    """Return how many seeds a text asks for, or which; None if it is neither."""
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        return int(text)
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,18})\s*(?:(?:-|\.\.)\s*([0-9]{1,18})\s*)?", part)
+        if match is None:
+            return None
+        low, high = int(match[1]), int(match[2] or match[1])
+        if low > high:
+            return None
+        found += range(low, min(high, low + MOST_SEEDS) + 1)
+    return found
+
+
+def _listed_seeds(given: object) -> list[int] | None:
+    if not isinstance(given, Sequence | range | np.ndarray) or not len(given):
+        return None
+    if not all(isinstance(each, int | np.integer) and each >= 0 for each in given):
+        return None
+    return [int(each) for each in given]
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:

@@ -14,13 +14,16 @@ from learners.comparisons.scores import main_metric, score_of
 from learners.comparisons.variants import Variant, variant_of
 from learners.runs.run import Result, completed
 from learners.settings.config import RunConfig
-from learners.settings.seeding import generator
+from learners.settings.seeding import generator, seeds_of
 from learners.tuning.space import Space, drawn
 
 Strategy = Literal["random", "halving"]
 
 SHRINK = 3
 """Successive halving keeps a third of the trials, and gives them three times the rounds."""
+
+FIRST_SEED = 1000
+"""Where the seeds to tune on begin: far from 0, where those that are reported begin."""
 
 _ATTEMPTS = 50
 
@@ -73,21 +76,34 @@ class Search:
     spaces
         What is searched of each method.
     seeds
-        Seeds to tune on; none of them is to be reported.
+        Seeds to tune on, or how many, from `FIRST_SEED` on; none of them is to be reported.
     trials
         Points of each method, the method as it is among them.
     strategy
         ``random`` gives every trial all rounds, ``halving`` gives the better ones more.
     seed
         Source of the points.
+    fixed
+        Options and settings of each method that hold in all of its trials, where they are not
+        searched.
     """
 
     shared: Mapping[str, Any]
     spaces: Mapping[str, Space]
-    seeds: Sequence[int]
+    seeds: int | Sequence[int]
     trials: int
     strategy: Strategy = "random"
     seed: int = 0
+    fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The seeds."""
+        return seeds_of(self.seeds, FIRST_SEED)
+
+    def values_of(self, trial: Trial) -> dict[str, Any]:
+        """Return all options and settings of a trial: those that are fixed, and those drawn."""
+        return {**self.fixed.get(trial.algorithm, {}), **trial.values}
 
     @property
     def rungs(self) -> list[tuple[int, int]]:
@@ -110,7 +126,7 @@ class Search:
     @property
     def cost(self) -> int:
         """Rounds of training for each method, over all trials and seeds."""
-        return len(self.seeds) * sum(trials * rounds for trials, rounds in self.rungs)
+        return len(self.numbers) * sum(trials * rounds for trials, rounds in self.rungs)
 
 
 @dataclass(frozen=True)
@@ -142,7 +158,8 @@ def points(search: Search) -> dict[str, list[Trial]]:
 def _drawn(search: Search, algorithm: str, space: Space, number: int, rng: Any) -> Trial:  # noqa: ANN401 (numpy's)
     refusal = None
     for _ in range(_ATTEMPTS):
-        trial = Trial(algorithm, number, drawn(algorithm, space, rng))
+        point = drawn(algorithm, space, rng, search.fixed.get(algorithm, {}))
+        trial = Trial(algorithm, number, point)
         try:
             _completed(search, trial)
         except InvalidInputError as error:
@@ -155,8 +172,8 @@ def _drawn(search: Search, algorithm: str, space: Space, number: int, rng: Any) 
 
 
 def _completed(search: Search, trial: Trial) -> RunConfig:
-    variant = variant_of(trial.algorithm, trial.algorithm, trial.values)
-    return _config(search, variant, search.seeds[0])
+    variant = variant_of(trial.algorithm, trial.algorithm, search.values_of(trial))
+    return _config(search, variant, search.numbers[0])
 
 
 def _config(search: Search, variant: Variant, seed: int) -> RunConfig:
@@ -207,7 +224,7 @@ def tune(
         racing = [replace(trial, rounds=rounds) for trials in alive.values() for trial in trials]
         cells = [cell for trial in racing for cell in _cells(search, trial, out)]
         outcomes = list(carry(cells))
-        n = len(search.seeds)
+        n = len(search.numbers)
         metric = metric or _metric_of(outcomes)
         scored = [
             _scored(trial, outcomes[k * n : (k + 1) * n], metric) for k, trial in enumerate(racing)
@@ -230,8 +247,8 @@ def _ranked(trials: Sequence[Trial]) -> list[Trial]:
 
 def _cells(search: Search, trial: Trial, out: Path | None) -> list[Cell]:
     name = f"{trial.algorithm}-trial{trial.number}-rounds{trial.rounds}"
-    variant = variant_of(trial.algorithm, trial.algorithm, trial.values)
-    config = _config(search, variant, search.seeds[0])
+    variant = variant_of(trial.algorithm, trial.algorithm, search.values_of(trial))
+    config = _config(search, variant, search.numbers[0])
     config = replace(config, rounds=trial.rounds, evaluate_every=trial.rounds)
     return [
         planned_cell(
@@ -239,7 +256,7 @@ def _cells(search: Search, trial: Trial, out: Path | None) -> list[Cell]:
             replace(config, seed=seed),
             None if out is None else out / f"{name}-seed{seed}",
         )
-        for seed in search.seeds
+        for seed in search.numbers
     ]
 
 

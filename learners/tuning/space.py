@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError, shown
-from learners.algorithm import ALGORITHMS
-from learners.comparisons.variants import place_of
+from learners.algorithm import ALGORITHMS, build_algorithm
+from learners.comparisons.variants import method_options, row_of
 from learners.settings.config import RunConfig
 from learners.settings.conversion import converted, without_none
 from learners.settings.options import Option, options_of
@@ -137,9 +137,8 @@ def read_space(text: str) -> tuple[str, str, str]:
 
 def given_dimension(algorithm: str, key: str, values: str) -> Dimension:
     """Return the dimension that ``0.1..0.9`` or ``5,10,20`` is for an option of a method."""
-    place, name = place_of(algorithm, key)
-    kind: type = ALGORITHMS[algorithm] if place == "options" else RunConfig
-    (row,) = (each for each in options_of(kind) if each.name == name)
+    row = row_of(algorithm, key)
+    name = row.name
     low, dots, high = values.partition("..")
     hint = without_none(row.hint)
     if dots and hint not in (int, float):
@@ -186,12 +185,33 @@ def _has(algorithm: str, key: str) -> bool:
     return key in [row.name for row in known]
 
 
-def drawn(algorithm: str, space: Space, rng: np.random.Generator) -> dict[str, Any]:
-    """Return a point of a space, without the options that the others leave without effect."""
+def drawn(
+    algorithm: str,
+    space: Space,
+    rng: np.random.Generator,
+    fixed: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a point of a space, without the options that the others leave without effect.
+
+    Parameters
+    ----------
+    algorithm
+        The method.
+    space
+        What is searched of it.
+    rng
+        Source of the point.
+    fixed
+        Options that are not searched, where they are not their defaults.
+    """
+    usual = build_algorithm(
+        algorithm,
+        {key: value for key, value in (fixed or {}).items() if key in method_options(algorithm)},
+    ).options()
     point = {key: dimension.draw(rng) for key, dimension in space.items()}
     rows = {row.name: row for row in options_of(ALGORITHMS[algorithm])}
     while True:
-        now = {name: point.get(name, row.default) for name, row in rows.items()}
+        now = {name: point.get(name, usual[name]) for name in rows}
         idle = [
             key
             for key in point

@@ -206,6 +206,8 @@ def rounds_to_find(n: int, m: int, k: int, order: Order, seed: int) -> int:
 class Fig11(_Counted):
     """Pictures recovered from an upload, without noise and with it."""
 
+    _shown: int
+
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
 
     def beside(self, scale: Scale, seeds: Sequence[int]) -> str:
@@ -217,6 +219,7 @@ class Fig11(_Counted):
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return how like the recovered pictures are to the true ones."""
+        self._shown = seeds[0]
         self._recover(scale, seeds)
         plain, noised = [], []
         for seed in seeds:
@@ -245,7 +248,7 @@ class Fig11(_Counted):
         """Return the pictures of the first seed: as they are, recovered, recovered from noise."""
         from learners.attacks.picture import attacked_pictures
 
-        return {"figure": attacked_pictures(self._pictures(scale, self.first_seed), NOISE.noise)}
+        return {"figure": attacked_pictures(self._pictures(scale, self._shown), NOISE.noise)}
 
     def _recover(self, scale: Scale, seeds: Sequence[int]) -> None:
         """Recover all pictures that are not there yet, and keep each."""

@@ -137,7 +137,7 @@ def test_other_settings_are_refused_by_name_and_replaced_by_force(kept, typed): 
 
 
 def test_a_methods_own_option_is_a_setting_too(kept, typed):  # noqa: F811
-    first = ("compare", "--algorithms", "fedprox", "--seeds", "0", *SHORT, "--out", "kept")
+    first = ("compare", "--algorithms", "fedprox", "--seed", "0", *SHORT, "--out", "kept")
     assert typed(*first).returncode == 0
     refused = typed(*first, "--set", "mu=1")
     assert refused.returncode == 2
@@ -157,11 +157,11 @@ def test_what_a_kill_leaves_before_the_settings_are_written_is_no_obstacle(kept,
     begun = kept / "ditto-seed0"
     begun.mkdir()
     (begun / ".config.toml.x1y2_3z4").touch()
-    result = typed("compare", "--algorithms", "ditto", "--seeds", "0", *SHORT, "--out", "kept")
+    result = typed("compare", "--algorithms", "ditto", "--seed", "0", *SHORT, "--out", "kept")
     assert result.returncode == 0, result.stderr
     (kept / "apfl-seed0").mkdir()
     (kept / "apfl-seed0" / "thesis.tex").write_text("irreplaceable")
-    refused = typed("compare", "--algorithms", "apfl", "--seeds", "0", *SHORT, "--out", "kept",
+    refused = typed("compare", "--algorithms", "apfl", "--seed", "0", *SHORT, "--out", "kept",
                     "--force")  # fmt: skip
     assert refused.returncode == 2
     assert "it is no run's folder" in refused.stderr
@@ -183,9 +183,11 @@ def test_kept_runs_have_all_their_evaluations(kept):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--seeds", "0,x"), "--seeds takes whole numbers"),
-        (("--seeds", "-1"), "--seeds takes whole numbers"),
-        (("--seeds", "1,1"), "a seed that comes twice"),
+        (("--seeds", "0,x"), "--seeds is a number of seeds, as in 3, or a list"),
+        (("--seeds", "-1"), "--seeds is a number of seeds"),
+        (("--seeds", "1,1"), "a seed twice"),
+        (("--seeds", "0"), "For the one seed 0, give --seed 0"),
+        (("--seeds", "1,2", "--seed", "0"), "--seeds and --seed both say which seeds"),
         (("--baseline", "fedavgg"), "did you mean 'fedavg'"),
         (("--baseline", "ditto"), "there are: local, fedavg"),
         (("--format", "latx"), "did you mean 'latex'"),

@@ -57,7 +57,7 @@ def test_each_domain_has_the_mean_of_its_honest_clients(tmp_path, typed):  # noq
 
 
 def test_data_without_domains_have_no_means_of_them(typed):  # noqa: F811
-    document = checked(typed("compare", "--algorithms", "local", "--seeds", "0", *SHORT, "--json"))
+    document = checked(typed("compare", "--algorithms", "local", "--seed", "0", *SHORT, "--json"))
     assert document["algorithms"]["local"]["by_domain"] == {}
 
 

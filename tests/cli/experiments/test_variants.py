@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import tomllib
 
 import pytest
 
@@ -35,7 +36,7 @@ lr = 0.02
 
 
 def test_two_variants_of_one_method_stand_in_one_table_and_go_on(tmp_path, typed):  # noqa: F811
-    command = ("compare", *COS, "--seeds", "0", *SHORT, "--out", "kept", "--json")
+    command = ("compare", *COS, "--seed", "0", *SHORT, "--out", "kept", "--json")
     document = checked(typed(*command))
     assert list(document["algorithms"]) == ["cos", "ica"]
     assert document["algorithms"]["cos"]["algorithm"] == "cffl"
@@ -53,7 +54,7 @@ def test_two_variants_of_one_method_stand_in_one_table_and_go_on(tmp_path, typed
 
 def test_variants_of_a_file_stand_after_the_methods(tmp_path, typed):  # noqa: F811
     (tmp_path / "rows.toml").write_text(FILE)
-    result = typed("compare", "rows.toml", "--algorithms", "fedavg", "--seeds", "0",
+    result = typed("compare", "rows.toml", "--algorithms", "fedavg", "--seed", "0",
                    "--variant", "mine: fedprox mu=0.5", "--set", "strong.batch-size=5",
                    "--baseline", "weak", "--out", "kept", "--format", "csv")  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -66,7 +67,7 @@ def test_variants_of_a_file_stand_after_the_methods(tmp_path, typed):  # noqa: F
 
 def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed):  # noqa: F811
     command = ("compare", "--variant", "slow: fedavg lr=0.0001", "--variant", "fast: fedavg lr=0.1",
-               "--seeds", "0", *SHORT, "--by", "loss")  # fmt: skip
+               "--seed", "0", *SHORT, "--by", "loss")  # fmt: skip
     document = checked(typed(*command, "--json"))
     means = {name: row["mean"] for name, row in document["algorithms"].items()}
     assert means["fast"] < means["slow"]
@@ -90,7 +91,7 @@ def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed): 
         (("--variant", "a: cffl synerg=cos"), "did you mean 'synergy'"),
         (("--variant", "a: cffl synergy=sin"), "a: option of cffl 'synergy' is 'sin'"),
         (("--variant", "a: cffl lr=-1"), "a: lr must be a positive number, not -1.0"),
-        (("--variant", "a: cffl seed=3"), "a: seed is the same for all rows"),
+        (("--variant", "a: cffl seed=3"), "seed is the same for all rows"),
         (("--variant", "../a: cffl"), "a variant cannot be called '../a'"),
         (("--variant", "fedavg: cffl"), "that is another method"),
         (("--algorithms", "fedavg", "--by", "auroc"), "the runs have no metric 'auroc'"),
@@ -109,14 +110,14 @@ def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed): 
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_row_is_said_in_one_sentence(arguments, sentence, tmp_path, typed):  # noqa: F811
-    result = typed("compare", "--seeds", "0", *SHORT, *arguments, "--quiet")
+    result = typed("compare", "--seed", "0", *SHORT, *arguments, "--quiet")
     assert result.returncode == 2
     assert sentence in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_metric_that_no_run_would_have_is_refused_before_the_first(tmp_path, typed):  # noqa: F811
-    asked = ("compare", "--algorithms", "fedavg", "--seeds", "0", *SHORT, "--by", "auroc")
+    asked = ("compare", "--algorithms", "fedavg", "--seed", "0", *SHORT, "--by", "auroc")
     result = typed(*asked, "--out", tmp_path / "runs")
     assert result.returncode == 2
     assert "add --metric auroc" in result.stderr
@@ -139,7 +140,7 @@ def test_a_table_without_its_method_is_named(tmp_path, typed):  # noqa: F811
 
 
 def test_a_grid_has_a_row_for_every_combination_whatever_the_number_of_jobs(typed, tmp_path):  # noqa: F811
-    command = ("compare", "--sweep", "fedprox.mu=0.01,1", "--sweep", "lr=0.02,0.1", "--seeds",
+    command = ("compare", "--sweep", "fedprox.mu=0.01,1", "--sweep", "lr=0.02,0.1", "--seed",
                "0", "--algorithms", "fedavg,fedprox", *SHORT, "--json")  # fmt: skip
     alone = checked(typed(*command))
     assert list(alone["algorithms"]) == [
@@ -186,7 +187,7 @@ def begun(command, folder, lines):
 
 @pytest.mark.slow
 def test_a_grid_goes_on_after_ctrl_c_and_after_a_kill(tmp_path, typed):  # noqa: F811
-    shared = ("compare", "--sweep", "fedprox.mu=0.01,1", "--seeds", "0", *SHORT, "--rounds", "30",
+    shared = ("compare", "--sweep", "fedprox.mu=0.01,1", "--seed", "0", *SHORT, "--rounds", "30",
               "--clients", "2")  # fmt: skip
     command = (*shared, "--jobs", "2", "--out", "kept")
     interrupted = begun(command, tmp_path, 3)
@@ -205,3 +206,95 @@ def test_a_grid_goes_on_after_ctrl_c_and_after_a_kill(tmp_path, typed):  # noqa:
 
     went_on = checked(typed(*command, "--json"))
     assert figures(went_on) == figures(checked(typed(*shared, "--json")))
+
+
+OF_ONE_RUN = """
+algorithm = "fedprox"
+seed = 7
+rounds = 1
+clients = 2
+train_size = 30
+workers = 1
+
+[options]
+mu = 0.5
+"""
+
+
+def own_settings(folder):
+    return tomllib.loads((folder / "config.toml").read_text())
+
+
+def test_a_file_of_one_run_keeps_its_method_its_options_and_its_seed(tmp_path, typed):  # noqa: F811
+    (tmp_path / "one.toml").write_text(OF_ONE_RUN)
+    document = checked(typed("compare", "one.toml", "--out", "kept", "--json"))
+    assert list(document["algorithms"]) == ["fedprox"]
+    assert document["seeds"] == [7]
+    assert own_settings(tmp_path / "kept" / "fedprox-seed7")["options"] == {"mu": 0.5}
+
+
+def test_options_of_a_file_hold_for_all_rows_of_their_method(tmp_path, typed):  # noqa: F811
+    (tmp_path / "one.toml").write_text(OF_ONE_RUN)
+    typed("compare", "one.toml", "--algorithms", "fedprox,pfedme", "--variant", "a: fedprox lr=0.1",
+          "--variant", "b: fedprox mu=2", "--seed", "3", "--out", "kept")  # fmt: skip
+    mu = {name: own_settings(tmp_path / "kept" / f"{name}-seed3")["options"].get("mu")
+          for name in ("fedprox", "pfedme", "a", "b")}  # fmt: skip
+    assert mu == {"fedprox": 0.5, "pfedme": None, "a": 0.5, "b": 2.0}
+    typed("compare", "one.toml", "--sweep", "mu=0.1,1", "--out", "swept")
+    assert own_settings(tmp_path / "swept" / "fedprox.mu=0.1-seed7")["options"] == {"mu": 0.1}
+
+
+def test_rows_seeds_and_baseline_can_stand_in_a_file(tmp_path, typed):  # noqa: F811
+    lines = OF_ONE_RUN.replace("seed = 7", 'seeds = 2\nbaseline = "local"\nalgorithms = ["local",'
+                               ' "fedprox"]')  # fmt: skip
+    (tmp_path / "many.toml").write_text(lines)
+    document = checked(typed("compare", "many.toml", "--json"))
+    assert list(document["algorithms"]) == ["local", "fedprox"]
+    assert document["seeds"] == [0, 1]
+    assert document["baseline"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ('algorithm = "fedprox"\nalgorithms = ["local"]\n', "which is none of `algorithms`"),
+        ("seed = 3\nseeds = [1, 2]\n", "`seeds` and `seed` both say which seeds"),
+        ("[options]\nmu = 0.5\n", "[options] are those of a method; name it"),
+        ("seeds = 0\n", "`seeds` 0 asks for no seeds"),
+        ("algorithms = 3\n", "`algorithms` is a list of methods"),
+        ("baseline = 3\n", "`baseline` of a file"),
+        ('baseline = "ditto"\n', "ditto"),
+        ("sweeps = 3\n", "there is no setting 'sweeps'"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(lines, sentence, tmp_path, typed):  # noqa: F811
+    (tmp_path / "odd.toml").write_text(lines)
+    refused = typed("compare", "odd.toml")
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_swept_setting_means_the_same_in_every_row(tmp_path, typed):  # noqa: F811
+    """`epsilon` was an option of fedfomo, too."""
+    asked = ("compare", "--algorithms", "fedavg,fedfomo", "--sweep", "epsilon=40,90", "--seed", "0")
+    typed(*asked, *SHORT, "--out", "kept")
+    for name in ("fedavg", "fedfomo"):
+        kept = own_settings(tmp_path / "kept" / f"{name}.epsilon=40-seed0")
+        assert kept["epsilon"] == 40.0
+
+
+@pytest.mark.parametrize("given", [("local", "fedavg"), ("local,fedavg",), ("local,", "fedavg")])
+def test_methods_come_with_commas_or_in_several_flags(given, typed):  # noqa: F811
+    flags = [part for name in given for part in ("--algorithms", name)]
+    document = checked(typed("compare", *flags, "--seed", "0", *SHORT, "--json"))
+    assert list(document["algorithms"]) == ["local", "fedavg"]
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"),
+    [(("--seeds", "2"), [0, 1]), (("--seeds", "5-6"), [5, 6]), (("--seed", "4"), [4])],
+)
+def test_a_number_of_seeds_and_a_list_of_them_differ(given, seeds, typed):  # noqa: F811
+    document = checked(typed("compare", "--algorithms", "local", *given, *SHORT, "--json"))
+    assert document["seeds"] == seeds

@@ -56,6 +56,28 @@ def test_run_resume_and_repeat(tmp_path):
         assert again["communication"] == document["communication"]
 
 
+@pytest.mark.parametrize("given", [("csv", "tensorboard"), ("csv,tensorboard",)])
+def test_logs_come_with_commas_or_in_several_flags(given, tmp_path, typed):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    flags = [part for name in given for part in ("--log", name)]
+    assert typed("run", *SHORT, *flags, "--out", "runs/one").returncode == 0
+    assert (tmp_path / "runs/one/metrics.csv").is_file()
+    assert (tmp_path / "runs/one/tensorboard").is_dir()
+
+
+def test_a_setting_is_no_option_of_a_method(typed):
+    """fedfomo's `explore` was called `epsilon` once, as the privacy of a run is."""
+    refused = typed("run", *SHORT, "--algorithm", "fedfomo", "--set", "epsilon=0.5")
+    assert refused.returncode == 2
+    assert "--set epsilon: that is a setting of the run" in refused.stderr
+
+
+def test_options_of_a_file_without_a_method_are_those_of_the_typed_one(tmp_path, typed):
+    (tmp_path / "mine.toml").write_text("[options]\nmu = 0.5\n")
+    told = typed("run", "mine.toml", *SHORT, "--algorithm", "fedprox", "--dry-run")
+    assert "\nmu = 0.5\n" in told.stdout
+
+
 def test_without_out_a_free_folder_is_found_and_a_summary_printed(tmp_path, typed):
     result = typed("run", *SHORT, "--algorithm", "local")
     assert result.returncode == 0, result.stderr
@@ -127,7 +149,7 @@ def test_compare_prints_one_row_per_method(tmp_path, typed):
 
 
 def test_compare_shows_both_models_of_a_method_that_has_two(typed):
-    arguments = ("compare", "--algorithms", "ditto,fedavg", "--seeds", "0", *SHORT)
+    arguments = ("compare", "--algorithms", "ditto,fedavg", "--seed", "0", *SHORT)
     document = json.loads(typed(*arguments, "--json").stdout)
     ditto, fedavg = document["algorithms"]["ditto"], document["algorithms"]["fedavg"]
     assert (ditto["model"], fedavg["model"]) == ("personal", "global")

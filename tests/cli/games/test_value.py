@@ -175,6 +175,13 @@ def test_the_deviation_is_named(document, files):
     assert found["notions"]["transferable-core"]["deviation"]["movers"] in (["x", "z"], ["y", "z"])
 
 
+@pytest.mark.parametrize("given", [("core", "nash"), ("core,nash",)])
+def test_notions_come_with_commas_or_in_several_flags(given, document, files):
+    flags = [part for name in given for part in ("--notion", name)]
+    found = document("stability", files / "graph.csv", files / "grand.json", *flags)
+    assert list(found["notions"]) == ["core", "nash"]
+
+
 def test_people_read_who_leaves(coalitions, files):
     result = coalitions("stability", files / "graph.csv", files / "grand.json")
     assert result.returncode == 0

@@ -177,7 +177,9 @@ def test_updates_from_the_common_start_tell_more_apart_than_whole_models(monkeyp
 
 def test_stored_models_of_absent_clients_can_be_mixed_in(monkeypatch):
     shared = {"clients": 6, "rounds": 3, "participation": 0.5}
-    federation = tiny.federation("fedacs", **shared, options={"among": "all", "threshold": -math.inf})
+    federation = tiny.federation(
+        "fedacs", **shared, options={"among": "all", "threshold": -math.inf}
+    )
     heard = tiny.Listener(federation, monkeypatch)
     stored = torch.stack([federation.initial_model] * 6)
     for _ in federation.rounds():

@@ -199,7 +199,9 @@ def test_pairwise_compares_each_model_alone_with_the_one_before_training():
     assert torch.equal(client.memory["before"], client.memory["model"])
 
 
-def chosen(scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, keep_scores="positive"):
+def chosen(
+    scores, scored, k, rng, *, order="scan", dynamic=True, explore=0.0, keep_scores="positive"
+):
     scores = np.asarray(scores, dtype=float)
     return chosen_downloads(
         scores,
