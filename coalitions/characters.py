@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 UNSHOWN = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff]"
 """Control characters, those that turn the direction of writing, line separators, half characters.
@@ -127,3 +127,32 @@ def many(count: int, one: str, more: str = "") -> str:
     ('1 client', '2 categories')
     """
     return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:
+    """Return the numbers of the named players; `option` is where the names come from."""
+    from coalitions.errors import InvalidInputError, did_you_mean, shown
+
+    place = {composed(label): number for number, label in enumerate(labels)}
+    names = [*map(composed, names)]
+    unknown = next((name for name in names if name not in place), None)
+    if unknown is not None:
+        several = re.split(r"\s*[;+&/]\s*|\s+(?:and|und)\s+", unknown)
+        if len(several) > 1 and place.keys() >= set(several):
+            hint = f"names are separated by commas: {','.join(map(quoted, several))}"
+        else:
+            hint = did_you_mean(unknown, labels)
+        complaint = f"{option}: there is no player {shown(unknown)}; {hint}"
+        raise InvalidInputError(complaint.rstrip("; "))
+    return [place[name] for name in names]
+
+
+def decimal(value: float) -> float:
+    """Return a sum of decimals as a person would write it: 444.4, not 444.40000000000003.
+
+    Examples
+    --------
+    >>> decimal(111.1 + 222.2 + 111.1)
+    444.4
+    """
+    return float(f"{value:.15g}")

@@ -112,6 +112,63 @@ class Solution:
 
         return solution_frame(self)
 
+    def save(self, path: str | Path) -> None:
+        """Write the solution to a file; the ending of its name says how.
+
+        ``.json`` has everything, and `read` reads it back. ``.csv`` has a row for each player, with
+        the number of its coalition, in UTF-8 with the mark that Excel needs; a name that Excel
+        would take for a formula gets an apostrophe. ``.xlsx`` has sheets of players, coalitions and
+        structures; ``.md`` and ``.html`` have tables of coalitions and players.
+
+        Raises
+        ------
+        InvalidInputError
+            The name ends in something else, or nothing can be written there.
+        MissingDependencyError
+            openpyxl, which writes ``.xlsx``, is not installed.
+        """
+        from pathlib import Path
+
+        from solvers.solution_writing import save_solution
+
+        save_solution(self, Path(path))
+
+    @classmethod
+    def read(cls, path: str | Path, graph: SynergyGraph) -> Solution:
+        """Return the solution that `save` wrote to a ``.json`` file.
+
+        Its value is worked out again; that nothing is worth more than its bound is taken from the
+        file (`solvers.verify` checks a certificate). The file does not hold a certificate.
+
+        Parameters
+        ----------
+        path
+            The file.
+        graph
+            The graph that was solved.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no such file, or the solution of another graph.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from coalitions import SynergyGraph
+        >>> from solvers import Solution, solve
+        >>> graph = SynergyGraph([[0, 2], [2, 0]], labels=["ann", "bob"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     solve(graph).save(f"{folder}/pair.json")
+        ...     Solution.read(f"{folder}/pair.json", graph).named
+        (('ann', 'bob'),)
+        """
+        from pathlib import Path
+
+        from solvers.solution_file import read_solution
+
+        return read_solution(Path(path), graph)
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure: the graph by coalition, and the matrix ordered by it.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cli.games._solution_file import read_structure
 from coalitions.errors import InfeasibleError, InvalidInputError
+from solvers.solution_file import read_structure
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame

@@ -14,9 +14,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from cli.games._demands import names_in, pairs_of
-from cli.terminal.output import players_by_name
 from cli.terminal.shared_flags import with_flags
-from coalitions.characters import composed
+from coalitions.characters import composed, players_by_name
 from coalitions.errors import InvalidInputError
 
 DIVIDERS = ("\t", ";", ",")

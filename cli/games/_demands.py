@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from cli.terminal.output import players_by_name
-from coalitions.characters import composed, listed, quoted
+from coalitions.characters import composed, listed, players_by_name, quoted
 from coalitions.errors import InvalidInputError
 
 Pairs = Sequence[tuple[int, int]]

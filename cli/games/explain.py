@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._game_file import read_graph
-from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
 from cli.terminal.flags import in_flags
 from cli.terminal.output import (
     Format,
@@ -18,13 +17,13 @@ from cli.terminal.output import (
     Json,
     Missing,
     Symmetrise,
-    players_by_name,
     print_json,
     stdout,
 )
 from cli.terminal.text import figure, visible
-from coalitions.characters import quoted
+from coalitions.characters import players_by_name, quoted
 from coalitions.errors import InvalidInputError
+from solvers.solution_file import links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
     from solvers.opinions.explanation import Explanation

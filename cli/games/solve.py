@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.games._demand_flags import DemandFlags, takes_demands
-from cli.games._demands import by_name, structures_in_words
+from cli.games._demands import structures_in_words
 from cli.games._game_file import read_graph
-from cli.games._solution_file import read_structure
 from cli.terminal.completion import completion
 from cli.terminal.output import (
     Format,
@@ -28,10 +27,11 @@ from cli.terminal.output import (
     stderr,
     stdout,
 )
-from cli.terminal.text import decimal, figure, visible
+from cli.terminal.text import figure, visible
 from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
-from coalitions.files.writing import write_json
+from solvers.solution_file import read_structure
+from solvers.solution_writing import check_solution_path, save_solution, solution_document
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -78,7 +78,13 @@ def solve_command(
     symmetrise: Symmetrise = None,
     missing: Missing = None,
     file_format: Format = None,
-    output: Annotated[Path | None, typer.Option(help="Write the solution as JSON.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json|.csv|.xlsx|.md|.html",
+            help="Write the solution; the ending says how. Only .json is read again.",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -102,6 +108,8 @@ def solve_command(
     loudness(quiet, verbose)
     for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
         check_writable(path, option)
+    if output is not None:
+        check_solution_path(output)
     if plot is not None:
         from solvers.drawing.saving import check_plot_path, draw_solution
 
@@ -130,7 +138,7 @@ def solve_command(
             **options,
         )
     line.end(solution)
-    document = solution_document(graph, solution, sizes)
+    document = solution_document(solution)
     # Printed first: what cannot be written after all is not lost.
     if json_output:
         print_json(document)
@@ -149,42 +157,11 @@ def solve_command(
             )
         solution.certificate.write(certificate)
     if output is not None:
-        write_json(output, document)
+        save_solution(solution, output, document)
     if plot is not None:
         draw_solution(graph, solution, plot)
     if solution.stats.get("interrupted"):
         raise typer.Exit(130)  # what was found until Ctrl-C is printed all the same
-
-
-def solution_document(
-    graph: SynergyGraph, solution: Solution, sizes: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the JSON document of a solution and of what was demanded, its players by name."""
-    names = graph.labels
-    others = [
-        {
-            "coalitions": [[names[player] for player in block] for block in other.structure],
-            "value": decimal(other.value),
-            "bound": decimal(other.bound),
-            "optimal": other.optimal,
-        }
-        for other in solution.others
-    ]
-    links = {"must_link": solution.must_link, "cannot_link": solution.cannot_link}
-    return {
-        "coalitions": [[names[player] for player in block] for block in solution.structure],
-        "value": decimal(solution.value),
-        "bound": decimal(solution.bound),
-        "gap": solution.gap,
-        "optimal": solution.optimal,
-        "seconds": solution.seconds,
-        "solver": solution.solver,
-        "players": graph.n_players,
-        **{name: by_name(pairs, names) for name, pairs in links.items() if pairs},
-        **sizes,
-        **({"others": others} if others else {}),
-        **({"others_note": solution.stats["others"]} if "others" in solution.stats else {}),
-    }
 
 
 class _ProgressLine:

@@ -9,11 +9,11 @@ import typer
 
 from cli.games._demands import structures_in_words
 from cli.games._game_file import read_game
-from cli.games._solution_file import links_of, read_document, sizes_of, structure_of
 from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import figure, names_in, visible
 from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
+from solvers.solution_file import links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
     from coalitions.structures.stability import Deviation

@@ -11,10 +11,10 @@ import typer
 from cli.games._demand_flags import DemandFlags, takes_demands
 from cli.games._demands import Pairs, by_name, structures_in_words
 from cli.games._game_file import read_graph
-from cli.games._solution_file import links_of, number_of, read_document, sizes_of, structure_of
 from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
 from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError, spoken
+from solvers.solution_file import links_of, number_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph

@@ -18,12 +18,11 @@ from cli.terminal.output import (
     Quiet,
     Symmetrise,
     loudness,
-    players_by_name,
     print_json,
     stdout,
 )
 from cli.terminal.text import decimal, figure, visible
-from coalitions.characters import listed
+from coalitions.characters import listed, players_by_name
 from coalitions.errors import InvalidInputError
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.terminal.text import names_in, visible_lines
-from coalitions.characters import composed, quoted
 from coalitions.compiling.clock import when_long
-from coalitions.errors import InvalidInputError, did_you_mean, shown
+from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,19 +135,3 @@ def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
     from coalitions.files.text import json_text
 
     typer.echo(json_text(document))
-
-
-def players_by_name(names: Sequence[str], labels: Sequence[str], option: str) -> list[int]:
-    """Return the numbers of the named players."""
-    place = {composed(label): number for number, label in enumerate(labels)}
-    names = [*map(composed, names)]
-    unknown = next((name for name in names if name not in place), None)
-    if unknown is not None:
-        several = re.split(r"\s*[;+&/]\s*|\s+(?:and|und)\s+", unknown)
-        if len(several) > 1 and place.keys() >= set(several):
-            hint = f"names are separated by commas: {','.join(map(quoted, several))}"
-        else:
-            hint = did_you_mean(unknown, labels)
-        complaint = f"{option}: there is no player {shown(unknown)}; {hint}"
-        raise InvalidInputError(complaint.rstrip("; "))
-    return [place[name] for name in names]

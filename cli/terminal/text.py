@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coalitions.characters import figure, fitting, visible, visible_lines
+from coalitions.characters import decimal, figure, fitting, visible, visible_lines
 
 __all__ = ["decimal", "figure", "fitting", "names_in", "visible", "visible_lines"]
 
@@ -18,14 +18,3 @@ def names_in(given: Sequence[str] | None) -> list[str]:
     ['local', 'fedavg', 'ditto']
     """
     return [name.strip() for each in given or () for name in each.split(",") if name.strip()]
-
-
-def decimal(value: float) -> float:
-    """Return a sum of decimals as a person would write it: 444.4, not 444.40000000000003.
-
-    Examples
-    --------
-    >>> decimal(111.1 + 222.2 + 111.1)
-    444.4
-    """
-    return float(f"{value:.15g}")

@@ -160,7 +160,6 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
-    from cli.games._solution_file import read_document, structure_of
     from cli.terminal.run_options import settings
     from coalitions.files.graphs import READERS
     from coalitions.files.text import load_json
@@ -169,6 +168,7 @@ def readers(folder: Path) -> list[Reader]:
     from learners.runs.folder import RunFolder
     from learners.settings.config import RunConfig
     from solvers.proofs.certificate import Certificate
+    from solvers.solution_file import read_document, structure_of
 
     graph = SynergyGraph([[0, 1], [1, 0]], ["ann", "bob"])
 

@@ -190,11 +190,13 @@ def test_a_name_that_cannot_be_written_is_told_before_the_search(tmp_path):
         assert f"{option}: no/such/x.png cannot be written: there is no folder" in result.stderr
 
 
-def test_the_result_is_printed_though_writing_fails_after_the_search():
-    result = coalitions("solve", EXAMPLE, "--solver", "greedy", "--json", "--output", "/dev/full")
+def test_the_result_is_printed_though_writing_fails_after_the_search(tmp_path):
+    full = tmp_path / "full.json"
+    full.symlink_to("/dev/full")
+    result = coalitions("solve", EXAMPLE, "--solver", "greedy", "--json", "--output", full)
     assert result.returncode == 1
     assert json.loads(result.stdout)["players"] == 15
-    assert "/dev/full cannot be written: the disk is full" in result.stderr
+    assert "full.json cannot be written: the disk is full" in result.stderr
 
 
 def test_a_table_is_not_wrapped_in_a_pipe(tmp_path):

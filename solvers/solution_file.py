@@ -1,4 +1,4 @@
-"""Solutions in files: the JSON that `coalitions solve --output` writes, read back."""
+"""Solutions in files: the JSON that `Solution.save` writes, read back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cli.games._demands import Pairs
-from cli.terminal.output import players_by_name
+from coalitions.characters import figure, players_by_name
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from coalitions.graph import SynergyGraph
     from coalitions.structure import CoalitionStructure
+    from solvers.solution import Solution
+
+Pairs = Sequence[tuple[int, int]]
 
 
 class Players(Protocol):
@@ -129,3 +132,40 @@ def number_of(document: dict[str, Any], name: str, path: Path) -> float | None:
 def read_structure(path: Path, players: Players) -> CoalitionStructure:
     """Return the structure in a solution's JSON file."""
     return structure_of(read_document(path), players, path)
+
+
+def read_solution(path: Path, graph: SynergyGraph) -> Solution:
+    """Return the solution in a JSON file, valued on the graph; see `Solution.read`."""
+    from solvers.optimality import at_stake, is_optimal, losses, positive_weight
+    from solvers.preparation.demands import contract
+    from solvers.solution import Solution
+
+    document = read_document(path)
+    structure = structure_of(document, graph, path)
+    links, sizes = links_of(document, graph, path), sizes_of(document, graph, path)
+    problem = contract(graph, **links)
+    gains = min(positive_weight(graph), positive_weight(problem.graph))
+    lost = losses(problem.graph, problem.contract(structure.labels)) if sizes else 0.0
+    value, told = graph.value(structure), number_of(document, "value", path)
+    bound = number_of(document, "bound", path)
+    if told is None or bound is None:
+        raise InvalidInputError(f'{path}: "value" and "bound" must be there, as `save` writes them')
+    stake = at_stake(positive_weight(graph), losses(graph, structure.labels))
+    if not (is_optimal(value, told, stake) and is_optimal(told, value, stake)):
+        raise InvalidInputError(
+            f"{path}: says that its structure is worth {figure(told)}; on this graph it is worth"
+            f" {figure(value)}, so it is the solution of another"
+        )
+    return Solution(
+        structure=structure,
+        value=value,
+        bound=max(bound, value),
+        positive_weight=gains,
+        seconds=number_of(document, "seconds", path) or 0.0,
+        solver=str(document.get("solver", "")),
+        must_link=tuple(links["must_link"]),
+        cannot_link=tuple(links["cannot_link"]),
+        sizes=sizes,
+        losses=lost,
+        graph=graph,
+    )
