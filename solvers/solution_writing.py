@@ -128,7 +128,8 @@ def _plain_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
     return plain
 
 
-Table = list[list[str | int | float]]
+Cell = str | int | float
+Table = list[list[Cell]]
 """Rows of cells, the headings first."""
 
 
@@ -141,13 +142,13 @@ def _players(solution: Solution) -> Table:
     heads = ["coalition", *(f"coalition in structure {k}" for k in range(2, len(structures) + 1))]
     labels = [each.structure.labels + 1 for each in structures]
     order = [player for block in solution.structure for player in block]
-    rows = [[names[player], *(int(each[player]) for each in labels)] for player in order]
+    rows: Table = [[names[player], *(int(each[player]) for each in labels)] for player in order]
     return [["player", *heads], *rows]
 
 
 def _coalitions(solution: Solution) -> Table:
     """Return a row for each coalition: its number, its size, who is in it, the synergy inside."""
-    heads: list[str | int | float] = ["coalition", "players", "names"]
+    heads: list[Cell] = ["coalition", "players", "names"]
     rows: Table = [
         [number, len(block), listed(block)] for number, block in enumerate(solution.named, 1)
     ]
@@ -220,7 +221,7 @@ def _workbook(solution: Solution) -> bytes:
 def _markdown(solution: Solution) -> str:
     """Return the tables in Markdown."""
 
-    def shown(cell: str | int | float) -> str:
+    def shown(cell: Cell) -> str:
         if not isinstance(cell, str):
             return figure(cell)
         return re.sub(r"([\\`*_{}\[\]<>()#+\-.!|&~])", r"\\\1", visible(cell))
@@ -228,8 +229,8 @@ def _markdown(solution: Solution) -> str:
     parts = [f"# Coalitions\n\n{verdict(solution)}"]
     for title, table in (("Coalitions", _coalitions), ("Players", _players)):
         head, *rows = table(solution)
-        lines = [head, ["---"] * len(head), *[[shown(cell) for cell in row] for row in rows]]
-        drawn = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+        lines = [[*map(str, head)], ["---"] * len(head), *([*map(shown, row)] for row in rows)]
+        drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         parts.append(f"## {title}\n\n{drawn}")
     return "\n\n".join(parts) + "\n"
 

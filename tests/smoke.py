@@ -52,9 +52,9 @@ def base(env: Environment) -> None:
     shares = json.loads(env.typed("shapley team.csv --json").stdout)
     assert "values" in shares, shares
     said = env.typed("run --rounds 1", code=2).stderr
-    assert "coalition-kit[learners]" in said, said
+    assert "'.[learners]'" in said, said
     said = env.typed("solve team.csv --solver highs", code=2).stderr
-    assert "coalition-kit[ilp]" in said, said
+    assert "'.[ilp]'" in said, said
 
 
 def ilp(env: Environment) -> None:

@@ -63,14 +63,14 @@ def test_the_base_solves_proves_and_shares(base, tmp_path):
 def test_what_is_missing_is_named_with_its_command(base, tmp_path, command, extra):
     done = coalitions(*command, env=base, cwd=tmp_path)
     assert done.returncode == 2
-    assert f"pip install 'coalition-kit[{extra}]'" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_python_says_it_too(base):
     done = python("from learners import run", base)
     assert "MissingDependencyError" in done.stderr
-    assert "pip install 'coalition-kit[learners]'" in done.stderr.splitlines()[-1]
+    assert "pip install '.[learners]'" in done.stderr.splitlines()[-1]
 
 
 def test_a_foreign_package_of_our_name_is_noticed(tmp_path):

@@ -124,7 +124,7 @@ def _algorithms(
         listed = [listed] if isinstance(listed, str) else listed
         if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
             raise InvalidInputError(
-                f'{config}: `algorithms` is a list of methods, as in ["local", "fedavg"]'
+                f'{config}: algorithms must be a list of methods, as in ["local", "fedavg"]'
             )
     names = names_in(listed if typed is None else typed)  # type: ignore[arg-type]
     if not names:
@@ -137,7 +137,7 @@ def _algorithms(
             raise InvalidInputError(f"--algorithms: {name} comes twice; give it once")
     if typed is None and algorithm is not None and algorithm not in names:
         raise InvalidInputError(
-            f"{config}: `algorithm` is {algorithm}, which is none of `algorithms`; take it out, or"
+            f"{config}: algorithm is {algorithm}, which is none of algorithms; take it out, or"
             " add it to them"
         )
     return names
@@ -159,7 +159,7 @@ def _seeds(
     if one is not None:
         return [one]
     if filed is not None and alone is not None:
-        raise InvalidInputError(f"{config}: `seeds` and `seed` both say which seeds: give one")
+        raise InvalidInputError(f"{config}: seeds and seed both say which seeds: give one")
     if filed is not None:
-        return seeds_of(filed, first, called=f"{config}: `seeds`", alone="seed = {}")
+        return seeds_of(filed, first, called=f"{config}: seeds", alone="seed = {}")
     return None if alone is None else [alone]

@@ -186,7 +186,7 @@ def _baseline(typed: str | None, shared: Shared) -> str | None:
     """Return the row to take differences from: that of the flag, or of the file."""
     filed = shared.tables.get("baseline")
     if filed is not None and not isinstance(filed, str):
-        raise InvalidInputError('`baseline` of a file names a row, as in baseline = "fedavg"')
+        raise InvalidInputError('baseline in a file names a row, as in baseline = "fedavg"')
     return filed if typed is None else typed
 
 

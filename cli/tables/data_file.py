@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.tables.blanks import Rule, imputer, without_blanks
@@ -45,9 +46,11 @@ def read_data_game(asked: DataQuestion, *, quiet: bool = False) -> tuple[NamedGa
     from coalitions.files.records import read_records
     from coalitions.problems.columns import column_game
     from coalitions.problems.data import check_model, data_game
+    from learners.data.tables.reading import READERS  # without torch
 
     make = DATA_MODELS[asked.model]
-    records = read_records(asked.file)
+    path = Path(asked.file)
+    records = READERS.get(path.suffix.lower(), read_records)(path)
     source = None if asked.units in ("points", "features") else asked.units
     named = [asked.target] if source is None else [asked.target, source]
     for column in named:

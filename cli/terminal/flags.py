@@ -23,6 +23,8 @@ def in_flags(sentence: str, flags: Mapping[str, str]) -> str:
     '--max-size is 0; it must be at least 1'
     >>> in_flags("a gap remains: missing=0 fills it", flags)
     'a gap remains: --missing 0 fills it'
+    >>> in_flags("the wish (gap) is too large", flags)
+    'the wish (--gap) is too large'
     """
     for name, flag in sorted(flags.items(), key=lambda item: -len(item[0])):
         sentence = re.sub(rf"{_BEFORE}{name}=(?=\S)", f"{flag} ", sentence)
@@ -30,5 +32,6 @@ def in_flags(sentence: str, flags: Mapping[str, str]) -> str:
             sentence = re.sub(rf"{_BEFORE}{name}{_AFTER}", flag, sentence)
         else:
             sentence = re.sub(rf"(^|: |; )({name})(?= is )", rf"\1{flag}", sentence)
+            sentence = re.sub(rf"(?<=\bthe wish ){re.escape(f'({name})')}", f"({flag})", sentence)
             sentence = re.sub(rf"(?<=\bwith ){name}(?= (full|rp-star)\b)", flag, sentence)
     return sentence

@@ -31,9 +31,7 @@ def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) 
 
     if isinstance(result, Estimate):
         return shap.Explanation(**_told(result, game))
-    if not isinstance(game, Sequence) or len(game) != len(result) or not result:
-        raise InvalidInputError(f"there are {len(result)} results; give as many games, in order")
-    told = [_told(one, its) for one, its in zip(result, game, strict=True)]
+    told = [_told(one, its) for one, its in _paired(result, game)]
     if any(each["feature_names"] != told[0]["feature_names"] for each in told):
         raise InvalidInputError("the games have different players; explain them one by one")
     stacked = {
@@ -43,17 +41,29 @@ def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) 
     return shap.Explanation(**stacked, feature_names=told[0]["feature_names"])
 
 
-def to_shapiq(result: Estimate | Interactions, game: Game) -> Any:  # noqa: ANN401
+def to_shapiq(
+    result: Estimate | Interactions | Sequence[Estimate | Interactions],
+    game: Game | Sequence[Game],
+) -> Any:  # noqa: ANN401
     """Return `shapiq.InteractionValues` of Shapley values or interactions, for shapiq's plots.
 
     Parameters
     ----------
     result
-        The Shapley values of the players, or what `interactions` returned.
+        The Shapley values of the players, or what `interactions` returned; or a list of them, one
+        for each game. Then a list comes back, as shapiq's plots of many rows take it.
     game
-        The game they belong to; its value of the empty coalition, one evaluation, is the baseline.
+        The game they belong to, or the list of games (`feature_games`). Its value of the empty
+        coalition, one evaluation, is the baseline.
     """
     needed("shapiq")
+    if isinstance(result, Estimate | Interactions):
+        return _interaction_values(result, game)
+    return [_interaction_values(one, its) for one, its in _paired(result, game)]
+
+
+def _interaction_values(result: Estimate | Interactions, game: Any) -> Any:  # noqa: ANN401
+    """Return the `shapiq.InteractionValues` of one game."""
     from shapiq import InteractionValues  # type: ignore[import-untyped, unused-ignore]
 
     n = players_of(game)
@@ -80,6 +90,13 @@ def to_shapiq(result: Estimate | Interactions, game: Game) -> Any:  # noqa: ANN4
         estimation_budget=result.evaluations,
         baseline_value=base,
     )
+
+
+def _paired(results: Sequence[Any], games: Any) -> list[tuple[Any, Game]]:  # noqa: ANN401
+    """Return each result with its game; there must be as many."""
+    if not isinstance(games, Sequence) or len(games) != len(results) or not results:
+        raise InvalidInputError(f"there are {len(results)} results; give as many games, in order")
+    return list(zip(results, games, strict=True))
 
 
 def _empty(game: Game) -> float:

@@ -58,7 +58,7 @@ def seeds_of(
         found = _listed_seeds(given)
     if found is None:
         raise InvalidInputError(
-            f"{called} is a number of seeds, as in 3, or a list of whole numbers from 0, as in"
+            f"{called} must be a number of seeds, as in 3, or a list of whole numbers from 0, as in"
             f" 0,1,2 or 10-14; it got {shown(given)}"
         )
     if isinstance(found, int):

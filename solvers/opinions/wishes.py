@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from coalitions.compiling.clock import clock
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.graph import SynergyGraph
 from solvers import solve
 from solvers.preparation.sizes import players_of
@@ -51,6 +52,18 @@ class WhatIf:
             return self.cost, self.cost
         least = self.base.value - self.solution.bound
         return max(0.0, least), max(self.cost, self.base.bound - self.solution.value)
+
+
+def _in_words_of_the_wish(
+    sentence: str, links: Mapping[str, Sequence[object]], joined: object, parted: object
+) -> str:
+    """Return what `solve` says of links that are the wish, with the names that `what_if` has."""
+    wishes = (("must_link", "together", joined), ("cannot_link", "apart", parted))
+    for demand, wish in ((demand, wish) for demand, wish, pairs in wishes if pairs):
+        sentence = sentence.replace(f"({demand})", f"by {demand}")
+        also = f"{demand} with " if links[demand] else ""
+        sentence = re.sub(rf"(?<![\w'\"]){demand}(?![\w'\"])", f"{also}the wish ({wish})", sentence)
+    return sentence
 
 
 def what_if(
@@ -112,15 +125,18 @@ def what_if(
     ):
         return WhatIf(0.0, base, base)
     demands.pop("warm_start", None)  # it need not grant the wish
-    granted = solve(
-        graph,
-        solver,
-        # A search may end a moment late: then nothing is left, and greedy's structure must do.
-        time_limit=None if time_limit is None else max(time_limit - (clock() - started), 1e-3),
-        must_link=(*links["must_link"], *joined),
-        cannot_link=(*links["cannot_link"], *parted),
-        **demands,
-    )
+    try:
+        granted = solve(
+            graph,
+            solver,
+            # A search may end a moment late: then nothing is left, and greedy's structure must do.
+            time_limit=None if time_limit is None else max(time_limit - (clock() - started), 1e-3),
+            must_link=(*links["must_link"], *joined),
+            cannot_link=(*links["cannot_link"], *parted),
+            **demands,
+        )
+    except InfeasibleError as error:
+        raise InfeasibleError(_in_words_of_the_wish(str(error), links, joined, parted)) from None
     if granted.value > base.value:  # the first search was cut short: this one found a better base
         bound = max(base.bound, granted.value)
         base = replace(

@@ -42,5 +42,5 @@ def test_a_run_is_reported_without_torch(without_torch, tmp_path):
 def test_learning_says_what_to_install(without_torch, command, tmp_path):
     result = coalitions(command, env=without_torch, cwd=tmp_path)
     assert result.returncode == 2
-    assert "pip install 'coalition-kit[learners]'" in result.stderr
+    assert "pip install '.[learners]'" in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -183,8 +183,8 @@ def test_kept_runs_have_all_their_evaluations(kept):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--seeds", "0,x"), "--seeds is a number of seeds, as in 3, or a list"),
-        (("--seeds", "-1"), "--seeds is a number of seeds"),
+        (("--seeds", "0,x"), "--seeds must be a number of seeds, as in 3, or a list"),
+        (("--seeds", "-1"), "--seeds must be a number of seeds"),
         (("--seeds", "1,1"), "a seed twice"),
         (("--seeds", "0"), "For the one seed 0, give --seed 0"),
         (("--seeds", "1,2", "--seed", "0"), "--seeds and --seed both say which seeds"),

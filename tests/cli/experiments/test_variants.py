@@ -257,12 +257,12 @@ def test_rows_seeds_and_baseline_can_stand_in_a_file(tmp_path, typed):  # noqa: 
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ('algorithm = "fedprox"\nalgorithms = ["local"]\n', "which is none of `algorithms`"),
-        ("seed = 3\nseeds = [1, 2]\n", "`seeds` and `seed` both say which seeds"),
+        ('algorithm = "fedprox"\nalgorithms = ["local"]\n', "which is none of algorithms"),
+        ("seed = 3\nseeds = [1, 2]\n", "seeds and seed both say which seeds"),
         ("[options]\nmu = 0.5\n", "[options] are those of a method; name it"),
-        ("seeds = 0\n", "`seeds` 0 asks for no seeds"),
-        ("algorithms = 3\n", "`algorithms` is a list of methods"),
-        ("baseline = 3\n", "`baseline` of a file"),
+        ("seeds = 0\n", "seeds 0 asks for no seeds"),
+        ("algorithms = 3\n", "algorithms must be a list of methods"),
+        ("baseline = 3\n", "baseline in a file"),
         ('baseline = "ditto"\n', "ditto"),
         ("sweeps = 3\n", "there is no setting 'sweeps'"),
     ],

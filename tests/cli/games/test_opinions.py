@@ -182,3 +182,20 @@ def test_names_with_commas_stand_in_quotes_wherever_several_are_listed(tmp_path)
     assert '"Smith, Ann", Bob | "Lee, Cy"' in coalitions("what-if", path, "--together", wish).stdout
     said = coalitions("explain", path, out, "Bob").stdout
     assert 'Bob is with "Smith, Ann"; together' in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--max-size", 2, "--together", "ann,bob,cleo"),
+         "the wish (--together) makes a group of 3 players, but --max-size is 2"),
+        (("--max-size", 2, "--must-link", "ann,bob", "--together", "ann,cleo"),
+         "--must-link with the wish (--together) makes a group of 3 players"),
+        (("--must-link", "ann,bob", "--apart", "ann,bob"),
+         "must not be together by the wish (--apart), but --must-link puts them together"),
+    ],
+)  # fmt: skip
+def test_a_wish_that_cannot_be_granted_is_named_as_it_was_typed(flags, sentence, team):
+    refused = coalitions("what-if", team, *flags)
+    assert refused.returncode == 1
+    assert sentence in refused.stderr

@@ -159,6 +159,22 @@ def test_a_spreadsheet_has_the_values_of_the_same_table_as_text(table, tmp_path,
     assert "sheet 'Sheet', one of 2" in asked(tmp_path / "patients.xlsx", *words).err
 
 
+def test_a_parquet_file_has_the_values_of_the_same_table_as_text(table, tmp_path, answer):
+    pyarrow = pytest.importorskip(
+        "pyarrow", reason="pyarrow is not installed: pip install .[tables]"
+    )
+    import pyarrow.parquet
+
+    header, *rows = (line.split(";") for line in table.read_text().splitlines())
+    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    for name in ("age", "cost"):
+        columns[name] = [float(cell) for cell in columns[name]]
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "patients.parquet")
+    words = ("--target", "ill", "--units", "hospital")
+    found = answer(tmp_path / "patients.parquet", *words)
+    assert found["values"] == answer(table, *words)["values"]
+
+
 def test_other_spreadsheets_are_to_be_saved_as_one_that_is_read(tmp_path, asked):
     path = tmp_path / "Daten.ods"
     path.write_bytes(b"PK")

@@ -207,6 +207,22 @@ def test_shapiq_takes_the_result(rng, background):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_shapiq_takes_many_results(rng, background):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("shapiq")
+    games = feature_games(bent, rng.normal(size=(2, 4)), background)
+    rows = Estimates([shapley(game) for game in games], games)
+    first, second = to_shapiq(rows, games)
+    assert [first[(k,)] for k in range(4)] == pytest.approx(rows.values[0].tolist())
+    assert [second[(k,)] for k in range(4)] == pytest.approx(rows.values[1].tolist())
+    (pairs,) = to_shapiq([interactions(games[0], "SII", order=2)], games[:1])
+    assert pairs.index == "SII"
+    with pytest.raises(InvalidInputError, match="2 results; give as many games"):
+        to_shapiq(rows, games[:1])
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("index", ["SII", "k-SII", "STII", "FSII", "FBII", "Moebius"])
 def test_shapiq_takes_interactions_of_any_order_and_draws_them(index, rng, background):
     with warnings.catch_warnings():
