@@ -160,16 +160,14 @@ def test_a_spreadsheet_has_the_values_of_the_same_table_as_text(table, tmp_path,
 
 
 def test_a_parquet_file_has_the_values_of_the_same_table_as_text(table, tmp_path, answer):
-    pyarrow = pytest.importorskip(
-        "pyarrow", reason="pyarrow is not installed: pip install .[tables]"
-    )
-    import pyarrow.parquet
-
+    missing = "pyarrow is not installed: pip install .[tables]"
+    pyarrow = pytest.importorskip("pyarrow", reason=missing)
+    parquet = pytest.importorskip("pyarrow.parquet", reason=missing)
     header, *rows = (line.split(";") for line in table.read_text().splitlines())
     columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
     for name in ("age", "cost"):
         columns[name] = [float(cell) for cell in columns[name]]
-    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "patients.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "patients.parquet")
     words = ("--target", "ill", "--units", "hospital")
     found = answer(tmp_path / "patients.parquet", *words)
     assert found["values"] == answer(table, *words)["values"]
