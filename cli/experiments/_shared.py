@@ -11,7 +11,7 @@ import typer
 
 from cli.terminal import run_options as flags
 from cli.terminal.completion import completion
-from cli.terminal.text import names_in
+from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError
 from coalitions.plugins import import_plugins
 from learners.settings.seeding import seeds_of
@@ -26,7 +26,7 @@ Algorithms = Annotated[
     typer.Option(
         metavar="A,B,…",
         help="Methods, or `all`; `coalitions algorithms` lists them. [default: those of the file;"
-        " compare: those of --variant and --sweep, or local,fedavg]",
+        " `compare`: also those of --variant and --sweep, or else local,fedavg]",
         autocompletion=completion("algorithms", several=True),
     ),
 ]
@@ -126,9 +126,9 @@ def _algorithms(
             raise InvalidInputError(
                 f'{config}: algorithms must be a list of methods, as in ["local", "fedavg"]'
             )
-    names = names_in(listed if typed is None else typed)  # type: ignore[arg-type]
+    names = split_names(listed if typed is None else typed, "--algorithms")  # type: ignore[arg-type]
     if not names:
-        raise InvalidInputError("--algorithms names at least one method, as in local,fedavg")
+        raise InvalidInputError(f"{config}: algorithms is empty; name one method or more")
     if names == ["all"]:
         names = ALGORITHMS.names()
     for name in names:

@@ -26,7 +26,7 @@ from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tune
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
-from cli.terminal.text import names_in
+from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError, did_you_mean
 from learners.settings.seeding import seeds_of
 
@@ -133,7 +133,7 @@ def compare_command(
     target = _Target.of(format_, output, json_output, by_domain)
     check_figure(figure, bool(sweep))
     if config is None:  # a file may name plug-ins
-        for name in names_in(algorithms):
+        for name in split_names(algorithms, "--algorithms"):
             if name != "all":
                 check_names({"algorithms": name}, plugin)
     from learners.comparisons.baseline import record_baseline

@@ -11,7 +11,7 @@ from cli.federation._stopped import told_when_stopped
 from cli.federation.run import Log, show
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness
 from cli.terminal.round_progress import RoundProgress
-from cli.terminal.text import names_in
+from cli.terminal.text import split_names
 
 
 def resume_command(
@@ -34,7 +34,7 @@ def resume_command(
 
     loudness(quiet, verbose)
     config = RunFolder.open(directory).config()
-    loggers = loggers_of([*logs_in(directory), *names_in(log)])
+    loggers = loggers_of([*logs_in(directory), *split_names(log, "--log")])
     with (
         told_when_stopped(directory, config.rounds, quiet=quiet),
         RoundProgress(config, quiet=quiet, verbose=verbose) as progress,

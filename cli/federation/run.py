@@ -14,7 +14,7 @@ from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from cli.terminal.round_progress import RoundProgress
-from cli.terminal.text import names_in
+from cli.terminal.text import split_names
 from coalitions.characters import listed, quoted
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run_command(
     from learners.loggers.named import loggers_of
     from learners.runs.run import run
 
-    loggers = loggers_of(names_in(log))
+    loggers = loggers_of(split_names(log, "--log"))
     with (
         told_when_stopped(folder, settings.rounds, quiet=quiet),
         RoundProgress(settings, quiet=quiet, verbose=verbose) as progress,

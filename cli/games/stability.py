@@ -10,7 +10,7 @@ import typer
 from cli.games._demands import structures_in_words
 from cli.games._game_file import read_game
 from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
-from cli.terminal.text import figure, names_in, visible
+from cli.terminal.text import figure, split_names, visible
 from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
 from solvers.solution_file import links_of, read_document, sizes_of, structure_of
@@ -48,7 +48,7 @@ def stability_command(
     blocks = structure_of(recorded, game, structure)
     links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
     asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
-    wanted = names_in(notion) or NOTIONS.names()
+    wanted = split_names(notion, "--notion") or NOTIONS.names()
     for name in wanted:
         NOTIONS[name]  # a misspelt name is told before any search starts
     findings: dict[str, Any] = {}

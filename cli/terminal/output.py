@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.terminal.text import names_in, visible_lines
+from cli.terminal.text import split_names, visible_lines
 from coalitions.compiling.clock import when_long
 from coalitions.errors import InvalidInputError
 
@@ -53,7 +53,7 @@ Missing = Annotated[
 
 def _import_plugins(modules: list[str] | None) -> list[str]:
     """Import the user's modules; only a user who names one has the working folder searched."""
-    modules = names_in(modules)
+    modules = split_names(modules, "--plugin")
     if modules:
         from coalitions.plugins import import_plugins
 

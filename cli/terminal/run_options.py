@@ -12,7 +12,7 @@ import typer
 
 from cli.terminal.completion import UNLISTED, complete_option, completion, registered
 from cli.terminal.shared_flags import with_flags
-from cli.terminal.text import names_in
+from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.config import RunConfig, read_toml
 from learners.settings.options import Option, options_of
@@ -27,15 +27,8 @@ Set = Annotated[
     ),
 ]
 
-_OF_MANY = {
-    "algorithms": "compare",
-    "seeds": "compare",
-    "baseline": "compare",
-    "variants": "compare",
-    "tuned": "compare",
-    "tuning": "compare",
-}
-"""Keys of a file for many runs, and the command that takes them all."""
+_OF_MANY = ("algorithms", "seeds", "baseline", "variants", "tuned", "tuning")
+"""Keys of a file for many runs."""
 
 _SETTINGS = [row.name for row in options_of(RunConfig)]
 
@@ -125,7 +118,7 @@ def settings(
     if given.get("weights") is not None:
         values.pop("weights_sha256", None)  # that of the file which the file of settings named
     if given.get("metric"):
-        given["metric"] = names_in(given["metric"])
+        given["metric"] = split_names(given["metric"], "--metric")
     if given.get("dataset") is not None and given["dataset"] not in registered("datasets"):
         given["dataset"] = _whole_path(given["dataset"])
         values.pop("data_sha256", None)  # that of the data which the file of settings named
@@ -184,8 +177,7 @@ def _read(path: Path, also: Sequence[str]) -> tuple[dict[str, Any], dict[str, An
     for name in _OF_MANY:
         if name in values:
             raise InvalidInputError(
-                f"{path}: {name} is not for this command, but for `coalitions {_OF_MANY[name]}`;"
-                " take it out"
+                f"{path}: {name} is not for this command, but for `coalitions compare`; take it out"
             )
     try:
         complete = RunConfig.of(values).values()

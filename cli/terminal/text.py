@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coalitions.characters import decimal, figure, fitting, visible, visible_lines
+from coalitions.errors import InvalidInputError
 
-__all__ = ["decimal", "figure", "fitting", "names_in", "visible", "visible_lines"]
+__all__ = ["decimal", "figure", "fitting", "split_names", "visible", "visible_lines"]
 
 
-def names_in(given: Sequence[str] | None) -> list[str]:
+def split_names(given: Sequence[str] | None, flag: str) -> list[str]:
     """Return the names that a flag was given: with commas, in several flags, or both.
 
     Examples
     --------
-    >>> names_in(["local,fedavg", "ditto"])
+    >>> split_names(["local,fedavg", "ditto"], "--algorithms")
     ['local', 'fedavg', 'ditto']
     """
-    return [name.strip() for each in given or () for name in each.split(",") if name.strip()]
+    names = [name.strip() for each in given or () for name in each.split(",") if name.strip()]
+    if given and not names:
+        raise InvalidInputError(f"{flag} is given without a name; give one, or several with commas")
+    return names

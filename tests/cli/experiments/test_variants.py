@@ -95,7 +95,7 @@ def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed): 
         (("--variant", "../a: cffl"), "a variant cannot be called '../a'"),
         (("--variant", "fedavg: cffl"), "that is another method"),
         (("--algorithms", "fedavg", "--by", "auroc"), "the runs have no metric 'auroc'"),
-        (("--algorithms", ","), "--algorithms names at least one method"),
+        (("--algorithms", ","), "--algorithms is given without a name"),
         (("--sweep", "fedprox.mu"), "--sweep takes NAME.OPTION=VALUE"),
         (("--sweep", "fedprox.mu=1,1"), "a value comes twice"),
         (("--sweep", "fedprox.mu=1", "--sweep", "fedprox.mu=2"), "--sweep of mu is given twice"),

@@ -101,7 +101,7 @@ def test_the_papers_means_agree_with_their_rows_where_they_should():
 def test_a_plan_says_what_is_wrong_before_anything_runs(tmp_path):
     with pytest.raises(Exception, match="did you mean 'fedc2i-table1'"):
         plan("fedc2i-tabel1", "smoke", tmp_path)
-    with pytest.raises(Exception, match="at least one seed"):
+    with pytest.raises(Exception, match="seeds 0 asks for no seeds"):
         plan("pfedsv-fig2", "smoke", tmp_path, seeds=0)
 
 
