@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from importlib.resources import files
@@ -48,7 +49,8 @@ def write_project(
     task
         ``classification``, ``multi-label`` or ``regression``; ``auto`` is the first.
     host, port
-        Where nodes find the SuperLink.
+        Where nodes find the SuperLink: the proxy's port. The SuperLink itself has the next one, on
+        its own machine only.
     force
         Replace the app that is in `folder`; keys, data and runs there stay.
     """
@@ -77,6 +79,7 @@ def write_project(
         "TASK": task,
         "HOST": host,
         "PORT": port,
+        "INNER": _inner(port),
     }
     texts = {name: _filled(file.read_text(), values) for name, file in _templates().items()}
     texts["compose.yaml"] = _compose(clients, port)
@@ -128,37 +131,78 @@ def _filled(text: str, values: dict[str, str | int]) -> str:
     return text
 
 
+def _inner(port: int) -> int:
+    """Return the port of the SuperLink behind the proxy's."""
+    return port + 1 if port < 65535 else port - 1
+
+
+_COMPOSE = """\
+# mkdir -p run state memory/0 memory/1     one for each node; docker would make them for root
+# docker compose up --build; then, in this order:
+# docker compose exec superlink ./register.sh
+# docker compose exec superlink ./run.sh
+# If `id -u` and `id -g` are not 1000, the file .env needs: FEDERATION_UID=…, FEDERATION_GID=…
+x-least: &least
+  build: .
+  user: "${FEDERATION_UID:-1000}:${FEDERATION_GID:-1000}"
+  read_only: true
+  cap_drop: [ALL]
+  security_opt: ["no-new-privileges:true"]
+  restart: unless-stopped
+services:
+"""
+
+
 def _compose(clients: int, port: int) -> str:
-    """Return a file for `docker compose`: each container has its own keys and data, no other's."""
-    lines = [
-        "# docker compose up --build; then, in this order:",
-        "# docker compose exec superlink ./register.sh",
-        "# docker compose exec superlink ./run.sh",
-        "services:",
-        "  superlink:",
-        "    build: .",
-        f'    command: ["./superlink.sh", "0.0.0.0", "{port}"]',
-        "    environment:",
-        f"      SUPERLINK: superlink:{port}",
-        "    volumes:",
-        "      - ./keys/ca.pem:/federation/keys/ca.pem:ro",
-        "      - ./keys/server.pem:/federation/keys/server.pem:ro",
-        "      - ./keys/server.key:/federation/keys/server.key:ro",
-    ]
+    """Return a file for `docker compose`: each container has its own keys and data, no other's.
+
+    The SuperLink has no network of its own. It shares that of the proxy, where it listens on
+    127.0.0.1, so the proxy is all that nodes reach; they know it as `superlink`.
+    """
+    services = {
+        "proxy": _service(
+            ["./proxy.sh"],
+            written=["tmp", "federation/.nginx"],
+            more=["    networks: {default: {aliases: [superlink]}}"],
+            volumes=[_key("ca.pem"), _key("server.pem"), _key("server.key")],
+        ),
+        "superlink": _service(
+            ["./superlink.sh"],
+            written=["tmp", "federation/.flwr"],
+            more=["    network_mode: service:proxy", "    depends_on: [proxy]"],
+            volumes=[
+                *map(_key, ("ca.pem", "server.pem", "server.key")),
+                *(_key(f"node-{i}.pub") for i in range(clients)),
+                "./state:/federation/state",
+                "./run:/federation/run",
+            ],
+        ),
+    }
     for i in range(clients):
-        lines.append(f"      - ./keys/node-{i}.pub:/federation/keys/node-{i}.pub:ro")
-    lines.append("      - ./run:/federation/run")
-    for i in range(clients):
-        lines += [
-            f"  node-{i}:",
-            "    build: .",
-            f'    command: ["./supernode.sh", "{i}", "/data", "superlink:{port}"]',
-            "    depends_on: [superlink]",
-            "    restart: unless-stopped",
-            "    volumes:",
-            "      - ./keys/ca.pem:/federation/keys/ca.pem:ro",
-            f"      - ./keys/node-{i}:/federation/keys/node-{i}:ro",
-            f"      - ./data/{i}:/data:ro",
-            f"      - ./memory/{i}:/federation/memory/{i}",
-        ]
+        services[f"node-{i}"] = _service(
+            ["./supernode.sh", str(i), "/data", f"superlink:{port}"],
+            written=["tmp", "federation/.flwr"],
+            more=["    depends_on: [proxy]"],
+            volumes=[
+                _key("ca.pem"),
+                _key(f"node-{i}"),
+                f"./data/{i}:/data:ro",
+                f"./memory/{i}:/federation/memory/{i}",
+            ],
+        )
+    return _COMPOSE + "".join(f"  {name}:\n{text}" for name, text in services.items())
+
+
+def _key(name: str) -> str:
+    return f"./keys/{name}:/federation/keys/{name}:ro"
+
+
+def _service(
+    command: list[str], *, written: list[str], more: list[str], volumes: list[str]
+) -> str:
+    """Return a service that may write to its volumes and to folders in memory, and nowhere else."""
+    owner = "uid=${FEDERATION_UID:-1000},gid=${FEDERATION_GID:-1000},mode=0700"
+    lines = ["    <<: *least", f"    command: {json.dumps(command)}", *more, "    tmpfs:"]
+    lines += [f"      - /{folder}:{owner}" for folder in written]
+    lines += ["    volumes:", *(f"      - {volume}" for volume in volumes)]
     return "\n".join(lines) + "\n"

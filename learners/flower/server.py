@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from torch import nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
+from coalitions.files.storage import disk_trouble_named
+from coalitions.files.text import json_text
 from learners.algorithm import algorithm_of
 from learners.client.client import Site
 from learners.data.contents import ClientData, FederatedData, Split
@@ -30,6 +34,7 @@ from learners.runs.run import Prepared, Result, begin_or_resume
 from learners.server.aggregation import aggregation
 from learners.server.engines.engine import Engine
 from learners.server.federation import Round
+from learners.server.left_out import left_out
 from learners.settings.config import RunConfig
 from learners.settings.participation import check_members
 
@@ -95,22 +100,65 @@ def server_app(
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         told = {key.replace("-", "_"): value for key, value in context.run_config.items()}
-        given = _settings(told) | settings
-        given["algorithm"] = algorithm or given.get("algorithm", "fedavg")
-        carrier = GridCarrier(grid)
-        wait = patience or _patience(told)
-        n_clients = clients or given.get("clients") or _those_there(carrier, wait)
-        prepared = prepare_for_nodes(RunConfig.of(given | {"clients": n_clients}), model)
-        place = out if out is not None else told.get("out")
+        with _audited(told, context, grid) as record:
+            given = _settings(told) | settings
+            given["algorithm"] = algorithm or given.get("algorithm", "fedavg")
+            carrier = GridCarrier(grid)
+            wait = patience or _patience(told)
+            n_clients = clients or given.get("clients") or _those_there(carrier, wait)
+            prepared = prepare_for_nodes(RunConfig.of(given | {"clients": n_clients}), model)
+            place = out if out is not None else told.get("out")
+            record |= {"algorithm": given["algorithm"], "clients": n_clients}
 
-        def engine(site: Site, folder: Path | None) -> Engine:
-            return GridEngine(carrier, site, Identity.of(folder), wait)
+            def engine(site: Site, folder: Path | None) -> Engine:
+                return GridEngine(carrier, site, Identity.of(folder), wait)
 
-        result = begin_or_resume(prepared, Path(str(place)) if place else None, engine, _tell)
+            def tell(round: Round) -> None:
+                record["nodes"] = sorted({*record["nodes"], *map(str, carrier.nodes())})
+                record["rounds"] = round.number
+                _tell(round)
+
+            result = begin_or_resume(prepared, Path(str(place)) if place else None, engine, tell)
+            record["left_out"] = left_out(result.history)
         if on_result is not None:
             on_result(result)
 
     return app
+
+
+@contextmanager
+def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[dict[str, Any]]:
+    """Give what an audit says about a run; add it, a line of JSON, to the file that `audit` names.
+
+    Without `audit` in the run-config nothing is written.
+    """
+    run = grid.run
+    record: dict[str, Any] = {
+        "began": _now(),
+        "run": str(context.run_id),
+        "started_by": told.get("started_by", ""),
+        "app": run.fab_hash if run else "",
+        "nodes": [],
+        "rounds": 0,
+        "result": "finished",
+    }
+    try:
+        yield record
+    except BaseException as error:
+        record["result"] = f"failed: {error or type(error).__name__}"
+        raise
+    finally:
+        if told.get("audit"):
+            path = Path(str(told["audit"]))
+            line = json_text(record | {"ended": _now()}, indent=None)
+            with disk_trouble_named(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a") as file:
+                    file.write(line + "\n")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _tell(round: Round) -> None:

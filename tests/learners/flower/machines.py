@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -26,6 +28,72 @@ def free_ports(n):
     for each in sockets:
         each.close()
     return ports
+
+
+def neighbouring_ports():
+    """Return a free port whose next one is free too: the proxy's and the SuperLink's."""
+    for _ in range(100):
+        port = free_ports(1)[0]
+        with suppress(OSError), socket.socket() as following:
+            following.bind(("127.0.0.1", port + 1))
+            return port
+    pytest.fail("no two free ports side by side")
+
+
+TRICKS = [
+    "/v1/control/start-run",
+    "/v1/control/register-node",
+    "/v1/runtime/acquire-task",
+    "/health",
+    "/docs",
+    "/openapi.json",
+    "/",
+    "/v1/fleet",
+    "/v1/fleet/",
+    "/v1/fleet/../control/start-run",
+    "/v1/fleet/%2e%2e/control/start-run",
+    "/v1/fleet/..%2fcontrol/start-run",
+    "/v1/fleet/..%2Fcontrol%2Fstart-run",
+    "/v1/fleet/%2e%2e%2fcontrol%2fstart-run",
+    "/v1/fleet/.%2e/control/start-run",
+    "/v1/fleet//../control/start-run",
+    "/v1/fleet/x/../../control/start-run",
+    "//v1/control/start-run",
+    "/v1//control/start-run",
+    "/v1/./control/start-run",
+    "/v1/fleet/%252e%252e/control/start-run",
+    "/v1/fleet/..;/control/start-run",
+    "/v1/fleet/..\\control\\start-run",
+    "/v1/fleet/..%5ccontrol%5cstart-run",
+    "/v1/%63ontrol/start-run",
+    "/V1/control/start-run",
+    "/v1/control/start-run?/v1/fleet/pull-messages",
+    "/v1/control/start-run#/v1/fleet/pull-messages",
+    "/v1/control/start-run%3f/../../fleet/pull-messages",
+    "/v1/control/start-run/../../fleet/pull-messages",
+    "/v1/control/start-run/%2e%2e/%2e%2e/fleet/pull-messages",
+    "/v1//fleet/pull-messages",
+    "/v1/fleet/pull-messages?x",
+    "https://localhost/v1/control/start-run",
+    "https://localhost/v1/fleet/../control/start-run",
+]
+"""Paths that are no node's, or that two programs may read in two ways."""
+
+
+def ask_raw(host, port, authority, path, method="POST", body=b""):
+    """Return the status and the text for a path that is sent as it is, not tidied."""
+    context = ssl.create_default_context(cafile=authority)
+    plain = socket.create_connection((host, port), timeout=30)
+    with context.wrap_socket(plain, server_hostname=host) as end:
+        end.sendall(
+            f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+        )
+        with suppress(OSError):  # who refuses may close before the whole body came
+            end.sendall(body)
+        answer = b"".join(iter(lambda: end.recv(65536), b""))
+    head, _, text = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), text.decode(errors="replace")
 
 
 def until(condition, what, seconds=PATIENCE):
