@@ -197,9 +197,7 @@ def _key(name: str) -> str:
     return f"./keys/{name}:/federation/keys/{name}:ro"
 
 
-def _service(
-    command: list[str], *, written: list[str], more: list[str], volumes: list[str]
-) -> str:
+def _service(command: list[str], *, written: list[str], more: list[str], volumes: list[str]) -> str:
     """Return a service that may write to its volumes and to folders in memory, and nowhere else."""
     owner = "uid=${FEDERATION_UID:-1000},gid=${FEDERATION_GID:-1000},mode=0700"
     lines = ["    <<: *least", f"    command: {json.dumps(command)}", *more, "    tmpfs:"]

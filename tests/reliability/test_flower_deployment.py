@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,15 +16,21 @@ import pytest
 from learners.flower.project import write_project
 from tests.learners.flower.machines import (
     CLIENTS,
+    TRICKS,
     Namespaces,
     children,
     commands,
     free_ports,
+    neighbouring_ports,
     own_data,
     until,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ["pfedsv", "cffl"]
@@ -34,9 +41,11 @@ class Deployment:
 
     def __init__(self, folder, algorithm, network):
         self.home = folder / "superlink"
+        self.algorithm = algorithm
         self.network = network
         self.host = "10.213.7.1" if network else "127.0.0.1"
-        self.port, *self.node_ports = free_ports(CLIENTS + 2)
+        self.port = neighbouring_ports()
+        self.node_ports = free_ports(CLIENTS + 1)
         write_project(
             self.home,
             algorithm=algorithm,
@@ -64,7 +73,7 @@ class Deployment:
     def give(self, number):
         """Copy the app to a node's machine, with its own key and data and no other's."""
         machine = self.home.parent / f"node-{number}"
-        shutil.copytree(self.home, machine, ignore=shutil.ignore_patterns("keys", ".flwr", "run"))
+        shutil.copytree(self.home, machine, ignore=shutil.ignore_patterns("keys", ".flwr"))
         (machine / "keys").mkdir()
         for name in ("ca.pem", f"node-{number}"):
             shutil.copy(self.home / "keys" / name, machine / "keys" / name)
@@ -86,10 +95,10 @@ class Deployment:
             )  # fmt: skip
         return folder / f"{name}.log"
 
-    def start_superlink(self):
-        log = self.start(
-            "superlink", "superlink", self.home, "./superlink.sh", self.host, self.port
-        )
+    def start_superlink(self, *command):
+        if "proxy" not in self.processes:
+            self.start("proxy", "superlink", self.home, "./proxy.sh")
+        log = self.start("superlink", "superlink", self.home, *(command or ["./superlink.sh"]))
         seen = log.read_text().count("Uvicorn running")
         until(lambda: log.read_text().count("Uvicorn running") > seen, "the SuperLink's start")
 
@@ -150,7 +159,7 @@ def deployed(tmp_path, network, request):
         deployment.end()
 
 
-def stranger(deployment):
+def unregistered(deployment):
     """Return the folder of a node with a key of its own making, and its number."""
     folder = deployment.home.parent / "unregistered"
     shutil.copytree(deployment.home.parent / "node-0", folder)
@@ -166,7 +175,7 @@ def began(deployed, tell):
     deployed.start_superlink()
     registered = deployed.command("superlink", "./register.sh", cwd=deployed.home)
     assert registered.returncode == 0, registered.stdout + registered.stderr
-    tell("the SuperLink is up, with TLS; three keys are registered")
+    tell("the SuperLink is up, behind its proxy; three keys are registered")
     for number in range(CLIENTS):
         deployed.start_node(number)
     deployed.begin()
@@ -181,7 +190,7 @@ def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     deployed.kill("node-2")
     tell("node 2 is killed in round 2")
 
-    folder, number = stranger(deployed)
+    folder, number = unregistered(deployed)
     log = deployed.start_node(number, folder)
     until(lambda: deployed.processes["unregistered"].poll() is not None, "a refusal")
     assert "Failed to activate SuperNode" in log.read_text()
@@ -220,6 +229,25 @@ def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     assert [entry["client"] for entry in deployed.result()["left_out"]] == [2]
     tell(f"the run ended with the others; left out: {deployed.result()['left_out']}")
 
+    audit = deployed.home / "state" / "runs.jsonl"
+    until(audit.is_file, "the audit's line", 60)
+    line = json.loads(audit.read_text())
+    assert (line["algorithm"], line["rounds"], line["result"]) == (
+        deployed.algorithm,
+        3,
+        "finished",
+    )
+    assert len(line["nodes"]) == CLIENTS
+    assert len(line["app"]) == 64
+    assert [entry["client"] for entry in line["left_out"]] == [2]
+    tell(f"audited: {line}")
+    private = [
+        deployed.home / "state",
+        deployed.home / ".flwr",
+        *(deployed.home / "state").iterdir(),
+    ]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in private)
+
 
 @pytest.mark.parametrize("deployed", METHODS, indirect=True)
 def test_the_superlink_is_killed_and_the_run_goes_on(deployed, tell):
@@ -241,3 +269,176 @@ def test_the_superlink_is_killed_and_the_run_goes_on(deployed, tell):
     assert all(line["refused"] == {} for line in rounds)
     assert json.loads((deployed.home / "run" / "flower.json").read_text())["life"] == 2
     tell(f"resumed, and finished: {deployed.result()['per_client_test_accuracy']}")
+
+
+ATTACK = {
+    "pyproject.toml": """\
+[project]
+name = "attack"
+version = "1.0.0"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "stranger"
+
+[tool.flwr.app.components]
+serverapp = "evil.server:app"
+clientapp = "evil.client:app"
+
+[tool.flwr.app.config]
+""",
+    "evil/__init__.py": "",
+    "evil/server.py": """\
+import os
+from pathlib import Path
+from flwr.serverapp import ServerApp
+
+app = ServerApp()
+
+@app.main()
+def main(grid, context):
+    Path(os.environ["LOOT"]).write_text("\\n".join(os.listdir("keys")))
+""",
+    "evil/client.py": "from flwr.clientapp import ClientApp\n\napp = ClientApp()\n",
+}
+"""An app of somebody who may not start any: it tells which keys the SuperLink has."""
+
+
+class Stranger:
+    """A machine with what a node has, `ca.pem` and its key, and with plans of its own."""
+
+    def __init__(self, deployed, port):
+        self.deployed = deployed
+        self.folder = deployed.home.parent / "stranger"
+        for name, text in ATTACK.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        shutil.copytree(deployed.home.parent / "node-0" / "keys", self.folder / "keys")
+        (self.folder / ".flwr").mkdir()
+        (self.folder / ".flwr" / "config.toml").write_text(
+            f'[superlink]\ndefault = "x"\n[superlink.x]\naddress = "{deployed.host}:{port}"\n'
+            f'root-certificates = "{self.folder}/keys/ca.pem"\n'
+        )
+        keys = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-f", "own"]
+        subprocess.run(keys, cwd=self.folder, check=True)
+
+    def flwr(self, *arguments):
+        home = f"FLWR_HOME={self.folder / '.flwr'}"
+        return self.deployed.command(
+            f"node-{CLIENTS}", "env", home, "FLWR_TELEMETRY_ENABLED=0", "flwr", *arguments,
+            cwd=self.folder,
+        )  # fmt: skip
+
+    def attacks(self, run):
+        return {
+            "register a node": self.flwr("supernode", "register", "own.pub", "x"),
+            "list nodes": self.flwr("supernode", "list", "x"),
+            "start a run": self.flwr("run", ".", "x"),
+            "list runs": self.flwr("list", "x"),
+            "stop a run": self.flwr("stop", run, "x"),
+        }
+
+
+def runs_of(deployed):
+    """Return Flower's list of runs, as it is on the SuperLink's machine."""
+    home = f"FLWR_HOME={deployed.home / '.flwr'}"
+    listed = deployed.command(
+        "superlink", "env", home, "flwr", "list", "federation", "--format", "json",
+        cwd=deployed.home,
+    )  # fmt: skip
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    return json.loads(listed.stdout[listed.stdout.index("{") :])["runs"]
+
+
+def begun(deployed):
+    """Return the id of a run of ours, which waits for nodes."""
+    deployed.begin()
+    until(lambda: runs_of(deployed), "a run")
+    return str(runs_of(deployed)[0]["run-id"])
+
+
+@pytest.mark.parametrize("deployed", METHODS[:1], indirect=True)
+def test_a_node_s_machine_can_neither_register_nodes_nor_start_list_or_stop_runs(deployed, tell):
+    loot = deployed.home.parent / "loot"
+    deployed.environment["LOOT"] = str(loot)
+    deployed.start_superlink()
+    assert deployed.command("superlink", "./register.sh", cwd=deployed.home).returncode == 0
+    stranger = Stranger(deployed, deployed.port)
+    for what, done in stranger.attacks(begun(deployed)).items():
+        said = done.stdout + done.stderr
+        assert done.returncode != 0, said
+        assert "403" in said, said
+        tell(f"{what}: {said.strip().splitlines()[-1]}")
+    assert len(runs_of(deployed)) == 1
+    assert runs_of(deployed)[0]["status"] != "finished:stopped"
+    assert not loot.exists()
+
+    program = (
+        "import sys; from tests.learners.flower.machines import *; "
+        "print([ask_raw(*sys.argv[1:2], int(sys.argv[2]), sys.argv[3], t)[0] for t in TRICKS])"
+    )
+    asked = deployed.command(
+        f"node-{CLIENTS}", sys.executable, "-c", program,
+        deployed.host, deployed.port, stranger.folder / "keys" / "ca.pem", cwd=ROOT,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout) == [403] * len(TRICKS)
+    tell(f"{len(TRICKS)} paths with .., %2e%2e, // and the like: 403")
+    if deployed.network:
+        shutil.rmtree(stranger.folder)
+        past = Stranger(deployed, deployed.port + 1).flwr("list", "x")
+        assert past.returncode != 0
+        tell(f"past the proxy: {(past.stdout + past.stderr).strip().splitlines()[-1]}")
+
+
+@pytest.mark.parametrize("deployed", METHODS[:1], indirect=True)
+def test_without_the_proxy_a_node_s_machine_can_do_all_of_it(deployed, tell):
+    """What the proxy is for: the SuperLink listens on all addresses here."""
+    loot = deployed.home.parent / "loot"
+    deployed.environment["LOOT"] = str(loot)
+    script = deployed.home / "superlink.sh"
+    script.write_text(script.read_text().replace("--host 127.0.0.1", "--host 0.0.0.0"))
+    deployed.start_superlink()
+    assert deployed.command("superlink", "./register.sh", cwd=deployed.home).returncode == 0
+    stranger = Stranger(deployed, deployed.port + 1)
+    for what, done in stranger.attacks(begun(deployed)).items():
+        assert done.returncode == 0, done.stdout + done.stderr
+        tell(f"{what}: done")
+    until(loot.is_file, "the stranger's program at the SuperLink", 120)
+    assert {"ca.key", "server.key"} <= set(loot.read_text().split())
+    tell(f"the stranger's program at the SuperLink read: {loot.read_text().split()}")
+
+
+@pytest.mark.parametrize("deployed", METHODS[:1], indirect=True)
+def test_a_revoked_node_is_refused_and_its_new_key_is_taken(deployed, tell):
+    """What the page for operators shows."""
+    deployed.start_superlink()
+    assert deployed.command("superlink", "./register.sh", "1", cwd=deployed.home).returncode == 0
+    log = deployed.start_node(1)
+    until(lambda: "SuperNode ID" in log.read_text(), "the node's connection")
+    revoked = deployed.command("superlink", "./revoke.sh", "1", cwd=deployed.home)
+    assert revoked.returncode == 0, revoked.stdout + revoked.stderr
+    until(lambda: deployed.processes["node-1"].poll() is not None, "the node's end", 120)
+    tell(f"revoked; the node ended: {log.read_text().strip().splitlines()[-1]}")
+
+    deployed.start_node(1)
+    until(lambda: deployed.processes["node-1"].poll() is not None, "a refusal", 120)
+    assert log.read_text().count("SuperNode ID") == 1
+    again = deployed.command("superlink", "./register.sh", "1", cwd=deployed.home)
+    assert again.returncode != 0
+    tell(f"the old key cannot come back: {(again.stdout + again.stderr).strip().splitlines()[-1]}")
+
+    deployed.command("superlink", "./keys.sh", "node", "1", cwd=deployed.home)
+    assert deployed.command("superlink", "./register.sh", "1", cwd=deployed.home).returncode == 0
+    shutil.copy(deployed.home / "keys" / "node-1", deployed.home.parent / "node-1" / "keys")
+    deployed.start_node(1)
+    until(lambda: log.read_text().count("SuperNode ID") == 2, "the node's connection")
+    well = deployed.command("superlink", "./health.sh", cwd=deployed.home)
+    assert well.returncode == 0, well.stdout + well.stderr
+    deployed.kill("superlink")
+    ill = deployed.command("superlink", "./health.sh", cwd=deployed.home)
+    assert ill.returncode == 1
+    assert "the SuperLink does not answer" in ill.stderr
+    tell("the node is back with its new key; health.sh says so, and says that a SuperLink is gone")
