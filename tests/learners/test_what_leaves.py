@@ -28,24 +28,27 @@ COLUMNS = {
 
 HEAD = """# What leaves a site
 
-Made from what each task declares (`Reveals`, `learners/task.py`) by `python -m tests.learners.test_what_leaves`; a test
-compares. An entry that is not declared does not leave: the client's side refuses it.
+Made from what each task declares (`Reveals`, `learners/task.py`) by
+`python -m tests.learners.test_what_leaves`; a test compares. An entry that is not declared does not
+leave: the client's side refuses it.
 
-An entry is `NAME` of the task in parentheses. This is the most that a reply may have; a method may leave entries out,
-as `local` does with its model. Training and test examples are in no reply.
+An entry is `NAME` of the task in parentheses. This is the most that a reply may have; a method may
+leave entries out, as `local` does with its model. Training and test examples are in no reply.
 
 | kind | what it says about the data |
 |---|---|
 """
 
 TABLE = """
-The row *every method* is what any run asks for beside its method: how large and of which labels the data is, how good
-the models are on the site's own test data, and at the end the model that the site would use, for the run's folder.
+The row *every method* is what any run asks for beside its method: how large and of which labels
+the data is, how good the models are on the site's own test data, and at the end the model that the
+site would use, for the run's folder.
 
-**Differential privacy does not cover that row.** Noise is added to what methods ask for: their models get it before
-they leave, training losses stay, and methods with tensors or numbers of the training data are refused
-([privacy](privacy.md)). The final model of a run with `--dp updates` leaves without noise. A site that needs ε against
-the SuperLink's owner must hold its own app against these tasks.
+**Differential privacy does not cover that row.** Noise is added to what methods ask for: their
+models get it before they leave, training losses stay, and methods with tensors or numbers of the
+training data are refused ([privacy](privacy.md)). The final model of a run with `--dp updates`
+leaves without noise. A site that needs ε against the SuperLink's owner must hold its own app
+against these tasks.
 
 """
 

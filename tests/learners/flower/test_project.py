@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from flwr.app import Context, RecordDict
 
 from cli.app import main
@@ -105,7 +107,7 @@ def test_flower_takes_its_pyproject(tmp_path):
 def test_its_scripts_are_sound_shell_and_can_be_run(tmp_path):
     names = write_project(tmp_path / "app", clients=2)
     scripts = [tmp_path / "app" / name for name in names if name.endswith(".sh")]
-    assert len(scripts) == 7
+    assert len(scripts) == 10
     for script in scripts:
         assert os.access(script, os.X_OK)
         assert "@" not in script.read_text().replace('"$@"', "")
@@ -137,15 +139,75 @@ def test_keys_of_a_federation_fit_together(tmp_path):
     assert (folder / "keys" / "node-0").stat().st_mode & 0o077 == 0
 
 
+def test_a_new_certificate_has_the_names_of_the_old_one_and_a_new_node_key_is_another(tmp_path):
+    folder = tmp_path / "app"
+    write_project(folder, clients=2)
+
+    def keys(*words):
+        command = ["./keys.sh", *words]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    def names():
+        command = ["openssl", "x509", "-in", "keys/server.pem", "-noout", "-ext", "subjectAltName"]
+        return subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert keys("superlink.example.org", "10.1.2.3").returncode == 0
+    before = {path.name: path.read_bytes() for path in (folder / "keys").iterdir()}
+    had = names()
+    done = keys("renew")
+    assert done.returncode == 0, done.stderr
+    assert names() == had
+    assert keys("node", "1").returncode == 0
+    after = {path.name: path.read_bytes() for path in (folder / "keys").iterdir()}
+    new = {name for name in after if after[name] != before.get(name)}
+    assert new - {"ca.srl"} == {
+        "server.key", "server.pem", "node-1", "node-1.pub", "node-1.old", "node-1.pub.old"
+    }  # fmt: skip
+    assert after["node-1.old"] == before["node-1"]
+    command = ["openssl", "verify", "-CAfile", "keys/ca.pem", "keys/server.pem"]
+    assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+    assert keys("renew", "other.example.org").returncode == 0
+    assert "other.example.org" in names()
+    assert "superlink.example.org" not in names()
+    (folder / "keys" / "ca.key").unlink()
+    assert keys("renew").returncode == 2
+    assert keys("node", "x").returncode == 2
+
+
 def test_a_container_has_its_own_keys_and_data_and_no_other_s(tmp_path):
-    write_project(tmp_path / "app", clients=2)
-    services = (tmp_path / "app" / "compose.yaml").read_text().split("\n  node-")
-    assert len(services) == 3
-    assert "keys/node-0:" in services[1]
-    assert "keys/node-1" not in services[1]
-    assert "ca.key" not in "".join(services)
-    assert "keys/node-0:" not in services[0]
-    assert "./data/1:" in services[2]
+    write_project(tmp_path / "app", clients=2, port=65535)
+    services = yaml.safe_load((tmp_path / "app" / "compose.yaml").read_text())["services"]
+    assert list(services) == ["proxy", "superlink", "node-0", "node-1"]
+    mounted = {name: " ".join(service["volumes"]) for name, service in services.items()}
+    assert "keys/node-0:" in mounted["node-0"]
+    assert "keys/node-1" not in mounted["node-0"]
+    assert "ca.key" not in "".join(mounted.values())
+    assert "node" not in mounted["proxy"]
+    assert "keys/node-0:" not in mounted["superlink"]
+    assert "./data/1:/data:ro" in mounted["node-1"]
+    for service in services.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert "ports" not in service
+    assert services["superlink"]["network_mode"] == "service:proxy"
+    assert "--port 65534" in (tmp_path / "app" / "superlink.sh").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_systemd_finds_nothing_wrong_with_the_services(tmp_path):
+    write_project(tmp_path / "app")
+    for unit in (tmp_path / "app" / "systemd").iterdir():
+        there = tmp_path / unit.name.replace("@", "@0")
+        there.write_text(unit.read_text().replace("/opt/federation", str(tmp_path / "app")))
+        for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=20"]):
+            done = subprocess.run(
+                ["systemd-analyze", *command, there], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert done.stderr == ""
 
 
 def test_a_folder_that_exists_stays_unless_it_is_meant(tmp_path):
