@@ -370,7 +370,7 @@ def test_a_node_s_machine_can_neither_register_nodes_nor_start_list_or_stop_runs
         said = done.stdout + done.stderr
         assert done.returncode != 0, said
         assert "403" in said, said
-        tell(f"{what}: {said.strip().splitlines()[-1]}")
+        tell(f"{what}: {next(line for line in said.splitlines() if '403' in line).strip('│ ')}")
     assert len(runs_of(deployed)) == 1
     assert runs_of(deployed)[0]["status"] != "finished:stopped"
     assert not loot.exists()
