@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from flwr.app import Context, RecordDict
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import CoalitionError, InvalidInputError
 from learners.flower import client_app, server_app
 from learners.flower.data import as_federated, called_for
 from learners.flower.server import _patience, _settings, prepare_for_nodes
@@ -139,6 +140,28 @@ def test_an_app_is_pickled_for_each_message_as_flower_s_simulation_does(tmp_path
     for client in range(3):
         one, other = (each.model(client).state_dict() for each in (ours, theirs))
         assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_each_run_adds_a_line_to_the_audit_also_one_that_failed(tmp_path):
+    audit = tmp_path / "state" / "runs.jsonl"
+    told = {"audit": str(audit), "started-by": "ann", "clients": 3, "rounds": 1}
+    server = server_app("fedavg", net, patience=QUICK, local_epochs=1)
+    grid = Nodes(client_app(load_part, net, folder=tmp_path / "nodes"), 3)
+    server(grid, Context(7, 1, {}, RecordDict(), told))
+    grid.gone = set(grid.contexts)
+    with pytest.raises(CoalitionError):
+        server(grid, Context(8, 1, {}, RecordDict(), told))
+    with pytest.raises(InvalidInputError):
+        server(grid, Context(9, 1, {}, RecordDict(), told | {"rounds": 0}))
+    finished, alone, wrong = (json.loads(line) for line in audit.read_text().splitlines())
+    assert finished["result"] == "finished"
+    assert (finished["run"], finished["started_by"]) == ("7", "ann")
+    assert (finished["algorithm"], finished["app"]) == ("fedavg", "")  # no app was sent here
+    assert finished["nodes"] == sorted(map(str, grid.contexts))
+    assert (finished["rounds"], finished["clients"], finished["left_out"]) == (1, 3, [])
+    assert finished["began"] <= finished["ended"]
+    assert alone["result"].startswith("failed: ")
+    assert "rounds must be 1 or more" in wrong["result"]
 
 
 def test_nodes_of_one_app_share_no_memory(tmp_path, monkeypatch):
