@@ -38,13 +38,16 @@ def deploy_command(
     host: Annotated[
         str, typer.Option(help="Name or address under which nodes find the SuperLink.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Its port.")] = 8000,
+    port: Annotated[
+        int,
+        typer.Option(help="Port of its proxy; the SuperLink has the next, on its machine only."),
+    ] = 8000,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the app; keys, data and runs stay.")
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Write a Flower app: server, nodes with their own data, keys, scripts and containers.
+    """Write a Flower app: server, nodes with their own data, keys, proxy, services, containers.
 
     Example: coalitions deploy federation --algorithm cffl --clients 3 --host superlink.example.org
     """

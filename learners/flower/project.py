@@ -169,7 +169,10 @@ def _compose(clients: int, port: int) -> str:
         "superlink": _service(
             ["./superlink.sh"],
             written=["tmp", "federation/.flwr"],
-            more=["    network_mode: service:proxy", "    depends_on: [proxy]"],
+            more=[
+                "    network_mode: service:proxy",
+                "    depends_on: {proxy: {condition: service_started, restart: true}}",
+            ],
             volumes=[
                 *map(_key, ("ca.pem", "server.pem", "server.key")),
                 *(_key(f"node-{i}.pub") for i in range(clients)),

@@ -128,9 +128,9 @@ def server_app(
 
 @contextmanager
 def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[dict[str, Any]]:
-    """Give what an audit says about a run; add it, a line of JSON, to the file that `audit` names.
+    """Yield the audit's record of a run; append it, as a line of JSON, to the file named `audit`.
 
-    Without `audit` in the run-config nothing is written.
+    It is written however the run ends. Without `audit` in the run-config nothing is written.
     """
     run = grid.run
     record: dict[str, Any] = {
