@@ -95,10 +95,10 @@ class Deployment:
             )  # fmt: skip
         return folder / f"{name}.log"
 
-    def start_superlink(self, *command):
+    def start_superlink(self):
         if "proxy" not in self.processes:
             self.start("proxy", "superlink", self.home, "./proxy.sh")
-        log = self.start("superlink", "superlink", self.home, *(command or ["./superlink.sh"]))
+        log = self.start("superlink", "superlink", self.home, "./superlink.sh")
         seen = log.read_text().count("Uvicorn running")
         until(lambda: log.read_text().count("Uvicorn running") > seen, "the SuperLink's start")
 
@@ -232,20 +232,14 @@ def test_a_node_is_killed_and_strangers_are_refused(deployed, tell):
     audit = deployed.home / "state" / "runs.jsonl"
     until(audit.is_file, "the audit's line", 60)
     line = json.loads(audit.read_text())
-    assert (line["algorithm"], line["rounds"], line["result"]) == (
-        deployed.algorithm,
-        3,
-        "finished",
-    )
+    assert (line["algorithm"], line["rounds"]) == (deployed.algorithm, 3)
+    assert line["result"] == "finished"
     assert len(line["nodes"]) == CLIENTS
     assert len(line["app"]) == 64
     assert [entry["client"] for entry in line["left_out"]] == [2]
     tell(f"audited: {line}")
-    private = [
-        deployed.home / "state",
-        deployed.home / ".flwr",
-        *(deployed.home / "state").iterdir(),
-    ]
+    state, flower = deployed.home / "state", deployed.home / ".flwr"
+    private = [state, flower, *state.iterdir()]
     assert all(path.stat().st_mode & 0o077 == 0 for path in private)
 
 
