@@ -180,7 +180,7 @@ class Containers:
 
     def down(self):
         for process in self.processes.values():
-            for each in (*children(process.pid), process.pid):
+            for each in (process.pid, *children(process.pid)):
                 subprocess.run(["kill", "-KILL", str(each)], check=False, capture_output=True)
             process.wait()
         self.network.remove()

@@ -114,11 +114,10 @@ class Deployment:
 
     def kill(self, name, how=signal.SIGKILL):
         process = self.processes.pop(name)
-        for child in children(process.pid):  # Flower starts its helpers in sessions of their own
+        # Flower starts helpers in sessions of their own; nginx replaces a worker that ends first.
+        for each in (process.pid, *children(process.pid)):
             with suppress(ProcessLookupError):
-                os.kill(child, how)
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, how)
+                os.kill(each, how)
         process.wait()
 
     def end(self):
