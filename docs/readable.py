@@ -1,4 +1,4 @@
-"""What the site rewrites: docstrings (an extension of griffe), and the start page (a hook of mkdocs).
+"""What the site rewrites: docstrings (an extension of griffe) and the start page (a hook).
 
 The start page is the README. In docstrings, formulas become code, citations and pages become links.
 Docstrings are written in reStructuredText, pages in Markdown. Nothing is fetched for it, neither
