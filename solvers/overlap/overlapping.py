@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +25,7 @@ from solvers.overlap.packing import (
     proven_bound,
     relaxed,
 )
+from solvers.preparation.conditioning import conditioned_for_overlap
 from solvers.preparation.scaling import ScaledWeights, integer_weights
 from solvers.solution import relative_gap
 from solvers.solver import Limits, heeding_ctrl_c
@@ -153,8 +155,9 @@ def solve_overlapping(
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
     n = graph.n_players
     shared = memberships if meetings is None else min(meetings, memberships)
-    i, j, weight = graph.edges
-    scaled = integer_weights(np.append(weight, -float(membership_cost)))
+    i, j, _ = graph.edges
+    weight, price = conditioned_for_overlap(graph, float(membership_cost))
+    scaled = integer_weights(np.append(weight, -price))
     pairs = np.zeros((n, n), np.int64)
     pairs[i, j] = pairs[j, i] = scaled.integers[:-1]
     cost = -int(scaled.integers[-1])
@@ -167,7 +170,7 @@ def solve_overlapping(
         sorted(tuple(player for player in range(n) if mask >> player & 1) for mask in masks)
     )
     value = _worth(graph, coalitions, membership_cost)
-    most = float(graph.positive_weight) * shared
+    most = min(float(graph.positive_weight) * shared, sys.float_info.max)
     return OverlappingSolution(
         coalitions=coalitions,
         value=value,

@@ -15,6 +15,10 @@ Where sizes are demanded, leaving may not be allowed. There a weight is hopeless
 weights together cannot make up for it. What is found on raised weights is then the best of all, if
 it joins no hopeless pair; if it does, the raised weights say nothing about which is the best.
 
+Where coalitions may overlap, a coalition without i may be there already, so nobody can just leave.
+There a pair is hopeless below −(P + m), with P the sum of all positive weights: a coalition that
+holds it is worth less than nothing, and the best choice does without it.
+
 Weights near the ends of the floats are multiplied by a power of two, which is exact.
 """
 
@@ -167,6 +171,26 @@ def _floor_for_sizes(weight: FloatVector) -> float:
         return -math.inf
     first = outstanding[0]
     return float(_as_decimals(-2.0 * lesser[first : first + 1], weight[weight > -losses[first]])[0])
+
+
+def conditioned_for_overlap(graph: SynergyGraph, cost: float) -> tuple[FloatVector, float]:
+    """Return the weights of the edges, and the cost of a membership, where coalitions may overlap.
+
+    Weights of hopeless pairs are raised. No member gains more than P inside a coalition, so a cost
+    above P keeps everybody out, whatever it is: it is lowered to about P.
+    """
+    weight = graph.edges.weight
+    gains = graph.positive_weight
+    with np.errstate(over="ignore"):  # nothing is below minus infinity
+        floors = -np.array([gains + weight.max(initial=0.0), gains])
+    ordinary = weight >= floors[0]
+    kept = weight[ordinary]
+    if cost <= gains:
+        kept = np.append(kept, cost)
+    if gains > 0:
+        floors = _as_decimals(floors, kept)
+    raised = np.where(ordinary, weight, np.maximum(weight, floors[0]))
+    return raised, min(cost, -float(floors[1]))
 
 
 def _conditioned(
