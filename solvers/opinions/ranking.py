@@ -20,7 +20,7 @@ from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionErro
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
-from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal
+from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal, losses
 from solvers.preparation.demands import Contraction, Pairs, contract
 from solvers.solution import Solution
 
@@ -155,6 +155,7 @@ class _Rest:
     solution: Solution
     sized: bool
     deadline: float
+    demanded: Contraction = field(init=False)
     parts: list[_Part] = field(init=False)
     unsearched: float = -math.inf
     """A bound on what is in no part: left for want of time, or since better ones fill the list."""
@@ -163,6 +164,7 @@ class _Rest:
 
     def __post_init__(self) -> None:
         best = self.solution
+        self.demanded = contract(self.graph, best.must_link, best.cannot_link)
         self.parts = [_Part((), (), best.bound, best.structure, best.value, best.losses)]
         self._note(best)
 
@@ -271,7 +273,10 @@ class _Rest:
             return None
         self._note(found)
         bound = min(part.bound, found.bound)
-        return _Part(together, apart, bound, found.structure, found.value, found.losses)
+        # The links of a part are not demanded: what they make one lose counts.
+        labels = self.demanded.contract(found.structure.labels)
+        lost = losses(self.demanded.graph, labels) if self.sized else 0.0
+        return _Part(together, apart, bound, found.structure, found.value, lost)
 
     def _note(self, found: Solution) -> None:
         self.interrupted |= bool(found.stats.get("interrupted"))

@@ -8,10 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.structure import CoalitionStructure
 from solvers import solve
+from solvers.optimality import losses
+from solvers.preparation.demands import contract
 from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
@@ -51,7 +56,7 @@ class WhatIf:
         if self.optimal:
             return self.cost, self.cost
         least = self.base.value - self.solution.bound
-        return max(0.0, least), max(self.cost, self.base.bound - self.solution.value)
+        return max(0.0, min(least, self.cost)), max(self.cost, self.base.bound - self.solution.value)
 
 
 def _in_words_of_the_wish(
@@ -137,17 +142,32 @@ def what_if(
         )
     except InfeasibleError as error:
         raise InfeasibleError(_in_words_of_the_wish(str(error), links, joined, parted)) from None
-    if granted.value > base.value:  # the first search was cut short: this one found a better base
-        bound = max(base.bound, granted.value)
+    cost = _difference(graph, base.structure, granted.structure)
+    if cost < 0:  # the first search was cut short: this one found a better base
+        cost = 0.0
+        demanded = contract(graph, base.must_link, base.cannot_link)
+        lost = losses(demanded.graph, demanded.contract(granted.structure.labels))
         base = replace(
             base,
             structure=granted.structure,
             value=granted.value,
-            losses=granted.losses,
-            bound=bound,
+            losses=lost if base.sizes else 0.0,
+            bound=max(base.bound, granted.value),
         )
     granted = replace(granted, bound=max(granted.value, min(granted.bound, base.bound)))
-    return WhatIf(base.value - granted.value, granted, base)
+    return WhatIf(cost, granted, base)
+
+
+def _difference(
+    graph: SynergyGraph, one: CoalitionStructure, other: CoalitionStructure
+) -> float:
+    """Return what one structure is worth more than another, correctly rounded.
+
+    Pairs that both have together are left out: beside −1e16 two values may be the same float.
+    """
+    i, j, weight = graph.edges
+    first, second = (labels[i] == labels[j] for labels in (one.labels, other.labels))
+    return weight_sum(np.append(weight[first & ~second], -weight[second & ~first])) + 0.0
 
 
 def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[int, int], ...]:

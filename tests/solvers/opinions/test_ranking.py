@@ -101,6 +101,21 @@ def test_the_n_best_with_sizes(case, low, more):
     check(solve(graph, n_best=n_best, min_size=low, max_size=high), values, n_best)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-11])
+def test_what_roles_and_sizes_force_together_at_minus_1e16_is_proven(unit):
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        weight = np.where(rng.random((5, 5)) < 0.4, -1e16, rng.normal(0, unit, (5, 5)))
+        graph = SynergyGraph(np.triu(weight, 1) + np.triu(weight, 1).T)
+        for demand in ({"at_least_one_of": [(0, 2)]}, {"max_size": 3, "n_groups": 2}):
+            found = listed(solve(graph, n_best=4, **demand))
+            assert len(found) == 4
+            assert all(each.optimal for each in found)
+            assert [each.value for each in found] == sorted(
+                (each.value for each in found), reverse=True
+            )
+
+
 def test_nine_players_and_two_hundred_structures(rng):
     graph = graph_of(9, rng, 30)
     check(solve(graph, n_best=200), all_values(graph), 200)

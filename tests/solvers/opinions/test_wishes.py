@@ -63,6 +63,17 @@ def test_what_is_so_already_costs_nothing_and_takes_no_second_search():
     assert wish.solution is wish.base
 
 
+def test_a_small_cost_is_told_beside_a_pair_at_minus_1e16():
+    # Both structures have 0 and 1 together: their values are the same float.
+    matrix = np.zeros((4, 4))
+    for a, b, weight in ((0, 1, -1e16), (0, 2, 5e-12), (0, 3, 3e-12), (2, 3, -1.0)):
+        matrix[a, b] = matrix[b, a] = weight
+    wish = what_if(matrix, together=[(0, 3)], must_link=[(0, 1)])
+    assert wish.base.value == wish.solution.value == -1e16
+    assert wish.cost == 5e-12 - 3e-12
+    assert wish.optimal
+
+
 @pytest.mark.parametrize("time_limit", [1e-6, 0.3])
 def test_little_time_gives_a_range_that_holds(rng, time_limit):
     matrix = np.triu(rng.normal(0.1, 1, (60, 60)), 1)
