@@ -149,6 +149,17 @@ class SynergyGraph:
         graph._sparse = True
         return graph
 
+    def __copy__(self) -> SynergyGraph:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SynergyGraph:
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what pickle kept, with arrays as read-only as they were."""
+        self.__dict__.update(state)
+        _frozen(*(() if self._matrix is None else (self._matrix,)), *(self._edges or ()))
+
     @property
     def n_players(self) -> int:
         """Number of players."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import pickle
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,10 @@ def solve(
     if warm_start is not None:
         warm_start = graph.structure(warm_start)
     _check_limits(time_limit, gap, threads, warm_start, graph)
+    if isinstance(weights, Mapping):
+        weights = dict(weights)
+    elif weights is not None and isinstance(weights, Iterable):
+        weights = list(weights)
     asked: dict[str, Any] = {
         "n_groups": n_groups,
         "min_size": min_size,
@@ -234,7 +239,9 @@ def solve(
             **({"interrupted": True} if limits.interrupted.is_set() else {}),
             **compile_figures(ready_seconds() - waited),
         },
-        prove=answer.prove if sizes is None else _prove_teams(graph, problem, answer, asked),
+        prove=answer.prove
+        if sizes is None or answer.prove is None
+        else _TeamsCertificate(graph.labels, problem, answer, asked),
         must_link=problem.must_link,
         cannot_link=problem.cannot_link,
         sizes=sizes_asked,
@@ -342,7 +349,10 @@ def _called(
         )
     if math.isinf(bound):  # it knows nothing; nothing is worth more than all positive weights
         bound = positive_weight(graph) if bound > 0 else -sys.float_info.max
-    return replace(answer, labels=numbered(labels), bound=bound)
+    prove = answer.prove
+    if prove is not None and not type(method).__module__.startswith("solvers."):
+        prove = _Foreign(name, prove)
+    return replace(answer, labels=numbered(labels), bound=bound, prove=prove)
 
 
 def _as_float(number: object) -> float:
@@ -393,7 +403,7 @@ def _with_sizes(
     """Solve the whole graph at once: sizes couple players that no synergy connects."""
     if problem.graph.n_players == 1:
         return Answer(
-            np.zeros(1, np.int64), 0.0, prove=lambda: Certificate(1, (), teams=one_node_proof())
+            np.zeros(1, np.int64), 0.0, prove=partial(Certificate, 1, (), teams=one_node_proof())
         )
     raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
     found = call(raised.graph, raised.limits(limits), start, sizes)
@@ -530,15 +540,17 @@ def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) ->
     return Certificate(n, tuple(parts), problem.must_link, problem.cannot_link)
 
 
-def _prove_teams(
-    graph: SynergyGraph, problem: Contraction, answer: Answer, asked: dict[str, Any]
-) -> Callable[[], Certificate | None] | None:
-    """Return what makes the certificate for the players, from that for nodes; None for none."""
-    if answer.prove is None:
-        return None
+@dataclass(frozen=True, eq=False)
+class _TeamsCertificate:
+    """Makes the certificate for the players from that for nodes, when it is called."""
 
-    def prove() -> Certificate | None:
-        found = answer.certificate
+    labels: tuple[str, ...]
+    problem: Contraction
+    answer: Answer
+    asked: Mapping[str, Any]
+
+    def __call__(self) -> Certificate | None:
+        problem, found = self.problem, self.answer.certificate
         if found is None or found.teams is None:
             return None
         behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
@@ -551,7 +563,34 @@ def _prove_teams(
             problem.must_link,
             problem.cannot_link,
             teams=replace(found.teams, nodes=nodes),
-            demands=TeamDemands.of(graph.labels, **asked),
+            demands=TeamDemands.of(self.labels, **self.asked),
         )
 
-    return prove
+
+@dataclass(frozen=True, eq=False)
+class _Foreign:
+    """What a plug-in makes its certificate with: any callable, which pickle need not take."""
+
+    solver: str
+    prove: Callable[[], Certificate | None]
+
+    def __call__(self) -> Certificate | None:
+        return self.prove()
+
+    def __deepcopy__(self, memo: Any) -> _Foreign:  # noqa: ANN401 (whatever copy keeps)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            pickled = pickle.dumps(self.prove)
+        except Exception as error:  # pickle has no class of its own for most of what it refuses
+            raise pickle.PicklingError(
+                f"the solution of {self.solver} cannot be pickled, since the function that proves"
+                f" it cannot ({error}); dataclasses.replace(solution, prove=None) can be, without"
+                " its certificate"
+            ) from None
+        return _unpickled, (self.solver, pickled)
+
+
+def _unpickled(solver: str, pickled: bytes) -> _Foreign:
+    return _Foreign(solver, pickle.loads(pickled))

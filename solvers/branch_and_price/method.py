@@ -167,7 +167,7 @@ def _searched(
         labels=incumbent.labels,
         bound=min(general, bound),
         stats={"nodes": len(tree), "rounds": tree.rounds, "columns": len(tree.master)},
-        prove=lambda: tree.record().certificate(problem.n, scaled.unit),
+        prove=functools.partial(tree.record().certificate, problem.n, scaled.unit),
     )
     return answer, bound <= general
 

@@ -56,7 +56,9 @@ class WhatIf:
         if self.optimal:
             return self.cost, self.cost
         least = self.base.value - self.solution.bound
-        return max(0.0, min(least, self.cost)), max(self.cost, self.base.bound - self.solution.value)
+        return max(0.0, min(least, self.cost)), max(
+            self.cost, self.base.bound - self.solution.value
+        )
 
 
 def _in_words_of_the_wish(
@@ -158,9 +160,7 @@ def what_if(
     return WhatIf(cost, granted, base)
 
 
-def _difference(
-    graph: SynergyGraph, one: CoalitionStructure, other: CoalitionStructure
-) -> float:
+def _difference(graph: SynergyGraph, one: CoalitionStructure, other: CoalitionStructure) -> float:
     """Return what one structure is worth more than another, correctly rounded.
 
     Pairs that both have together are left out: beside −1e16 two values may be the same float.

@@ -1,4 +1,4 @@
-"""Overlapping coalitions of few players against all packings, in exact arithmetic, at all scales."""
+"""Overlapping coalitions of few players against all packings, exactly and at all scales."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def question(kind, rng, *, single):
     n = int(rng.integers(3, 7))
     asked = {"memberships": 1, "membership_cost": float(rng.choice([0.0, 0.0, 0.25, 0.1]))}
     if not single:
-        asked |= {"memberships": int(rng.integers(2, 4)), "meetings": [1, 1, 2, None][rng.choice(4)]}
+        asked |= {
+            "memberships": int(rng.integers(2, 4)),
+            "meetings": [1, 1, 2, None][rng.choice(4)],
+        }
         asked |= {"max_size": [None, None, 2, 3][rng.choice(4)]}
         n = min(n, 6 if asked["meetings"] == 1 else 4)
     weight = rng.normal(0.2, 1, (n, n))
