@@ -6,8 +6,10 @@ import math
 import sys
 from fractions import Fraction
 
+import numpy as np
+
 from coalitions.game import IntVector
-from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.graph import Edges, SynergyGraph, weight_sum
 
 OPTIMALITY_TOLERANCE = 1e-9
 """How far value and bound may be apart in a proven optimum, relative to what is at stake:
@@ -52,6 +54,23 @@ def losses(graph: SynergyGraph, labels: IntVector) -> float:
     """
     i, j, weight = graph.edges
     return -weight_sum(weight[(labels[i] == labels[j]) & (weight < 0)]) + 0.0
+
+
+def advantage(edges: Edges, one: IntVector, other: IntVector) -> float:
+    """Return what one structure is worth more than another, correctly rounded.
+
+    Pairs that both have together do not count: beside −1e16 two values may be the same float.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = SynergyGraph([[0, -1e16, 5e-12], [-1e16, 0, 0], [5e-12, 0, 0]]).edges
+    >>> advantage(edges, np.array([0, 0, 0]), np.array([0, 0, 1]))
+    5e-12
+    """
+    i, j, weight = edges
+    first, second = one[i] == one[j], other[i] == other[j]
+    return weight_sum(np.append(weight[first & ~second], -weight[second & ~first])) + 0.0
 
 
 def at_stake(positive_weight: float, losses: float) -> float:

@@ -113,6 +113,7 @@ def _document(why: Explanation, labels: Sequence[str]) -> dict[str, Any]:
         "share": why.share,
         "partners": {labels[player]: synergy for player, synergy in why.partners},
         "best_alternative": None if place is None else [labels[player] for player in place],
+        "exchange": [labels[player] for player in why.exchange],
         "loss": _finite(why.loss),
         "text": in_flags(why.text, {"all_optimal": "--all-optimal"}),
     }

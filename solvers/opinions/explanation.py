@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from coalitions.characters import quoted
-from coalitions.game import IntVector
-from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.game import FloatVector, IntVector
+from coalitions.graph import Edges, SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure
 from solvers.opinions.fragility import FragilePair, fragile, with_demands
-from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, losses
+from solvers.optimality import OPTIMALITY_TOLERANCE, advantage, at_stake, losses
 from solvers.preparation.demands import Contraction, contract
 from solvers.preparation.sizes import checked_sizes, players_of
 from solvers.sizes import Sizes
@@ -28,6 +30,12 @@ SECONDS = 5.0
 
 MOST_NAMES = 8
 """So many players of a coalition are named in a sentence; the others are counted."""
+
+MOST_EXCHANGES = 10_000
+"""So many groups are tried in exchange for players who must be together; single ones are all."""
+
+ROUNDING = 4e-12
+"""More than a sum of thousands of floats can be off, relative to the sum of their sizes."""
 
 SIZES = ("n_groups", "min_size", "max_size", "weights", "max_weight", "at_least_one_of")
 
@@ -53,12 +61,15 @@ class Explanation:
         The best other coalition for it, as it is now; empty if that is to be alone, None if the
         demands leave it no other place.
     loss
-        What the structure would lose if it went there, everybody else staying; infinite if it
-        cannot. Below 0 it would gain: the structure is not the best.
+        What the structure would lose if it went there; infinite if it cannot. Below 0 it would
+        gain: the structure is not the best.
     fragile
         Its pairs, the most fragile first, if they were asked for.
     text
         All of this in words.
+    exchange
+        Who leaves `best_alternative` to take its place; empty if it goes there and everybody else
+        stays. Exchanges are considered where sizes, counts, weights or roles are demanded.
     """
 
     player: int
@@ -70,6 +81,7 @@ class Explanation:
     loss: float
     fragile: tuple[FragilePair, ...]
     text: str
+    exchange: tuple[int, ...] = ()
 
 
 def explain(
@@ -100,7 +112,9 @@ def explain(
 
     Notes
     -----
-    Players that must be together move together, so `loss` is then that of all of them.
+    Players that must be together move together, so `loss` is then that of all of them. They may
+    change places with one player, with others who must be together, or with as many players of one
+    coalition.
 
     Examples
     --------
@@ -124,7 +138,7 @@ def explain(
     )
     inside = weight_sum(np.array([synergy for _, synergy in partners]))
     unit = tuple(np.flatnonzero(nodes.group == nodes.group[number]).tolist())
-    place, loss = _best_other_place(graph, nodes, sizes, structure, unit)
+    best = _best_change(graph, nodes, sizes, structure, unit)
     pairs: tuple[FragilePair, ...] = ()
     if fragile_pairs:
         pairs = fragile(graph, structure, number, time_limit=time_limit, **demands)
@@ -135,7 +149,7 @@ def explain(
     )
     sentences = [
         *_here(names, number, coalition, partners, worth, inside),
-        *_elsewhere(names, number, unit, place, 0.0 if abs(loss) <= nothing else loss),
+        *_elsewhere(names, number, unit, best, nothing, sized=sizes is not None),
         *(_firmness(graph, names, structure, pairs[0], nothing) if pairs else ()),
     ]
     return Explanation(
@@ -144,10 +158,11 @@ def explain(
         inside=inside,
         share=inside / 2,
         partners=tuple(partners),
-        best_alternative=place,
-        loss=loss,
+        best_alternative=best.place,
+        loss=best.loss,
         fragile=pairs,
         text=" ".join(sentences),
+        exchange=best.exchange,
     )
 
 
@@ -157,30 +172,142 @@ def _synergy(graph: SynergyGraph, a: int, b: int) -> float:
     return float(weight[(i == low) & (j == high)].sum())
 
 
-def _best_other_place(
+@dataclass(frozen=True)
+class _Change:
+    """Where players who move together go, who takes their place, and what the structure loses."""
+
+    place: tuple[int, ...] | None = None
+    exchange: tuple[int, ...] = ()
+    loss: float = math.inf
+
+
+def _best_change(
     graph: SynergyGraph,
     nodes: Contraction,
     sizes: Sizes | None,
     structure: CoalitionStructure,
     unit: tuple[int, ...],
-) -> tuple[tuple[int, ...] | None, float]:
-    """Return the coalition to which players who move together lose least, and the loss."""
-    labels, (i, j, weight) = structure.labels, graph.edges
-    mover = np.zeros(graph.n_players, bool)
-    mover[list(unit)] = True
-    crossing = mover[i] != mover[j]
-    weight, other = weight[crossing], labels[np.where(mover[i], j, i)[crossing]]
-    home, alone = int(labels[unit[0]]), len(structure)
-    gain = np.bincount(other, weight, alone + 1)
-    for block in np.argsort(-gain, kind="stable").tolist():
-        if block == home or (block == alone and len(structure.coalitions[home]) == len(unit)):
-            continue
+) -> _Change:
+    """Return the move, or where sizes are demanded the exchange, by which least is lost."""
+    labels, home = structure.labels, int(structure.labels[unit[0]])
+    i, j, weight = graph.edges
+    # What is lost depends on pairs inside coalitions and on those of the players' coalition only.
+    counted = (labels[i] == labels[j]) | (labels[i] == home) | (labels[j] == home)
+    pairs = i[counted], j[counted], weight[counted]
+    changes = [*_moves(structure, unit, *pairs)]
+    if sizes is not None:
+        changes += _exchanges(nodes, structure, unit, *pairs)
+    best, first = _Change(), len(changes)
+    for number in sorted(range(len(changes)), key=lambda number: changes[number][0]):
+        least, block, exchange = changes[number]
+        if least > best.loss:
+            break
         moved = labels.copy()
-        moved[mover] = block
-        if _allowed(nodes, sizes, moved):
-            loss = weight_sum(np.append(weight[other == home], -weight[other == block]))
-            return (() if block == alone else structure.coalitions[block]), loss
-    return None, math.inf
+        moved[list(exchange)] = home
+        moved[list(unit)] = block
+        if not _allowed(nodes, sizes, moved):
+            continue
+        loss = advantage(Edges(*pairs), labels, moved)
+        if (loss, number) < (best.loss, first):
+            place = structure.coalitions[block] if block < len(structure) else ()
+            best, first = _Change(place, exchange, loss), number
+    return best
+
+
+def _moves(
+    structure: CoalitionStructure,
+    unit: tuple[int, ...],
+    i: IntVector,
+    j: IntVector,
+    weight: FloatVector,
+) -> Iterator[tuple[float, int, tuple[int, ...]]]:
+    """Yield for each move the least that it can lose, and the number of the coalition."""
+    labels, alone = structure.labels, len(structure)
+    home = int(labels[unit[0]])
+    mover = np.isin(np.arange(len(labels)), unit)
+    leaving = mover[i] != mover[j]
+    block = labels[np.where(mover[i], j, i)[leaving]]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gain, size = (
+            np.bincount(block, each, alone + 1) for each in (weight[leaving], abs(weight[leaving]))
+        )
+        least = np.nan_to_num(gain[home] - gain - ROUNDING * (size[home] + size), nan=-math.inf)
+    nobody_left = len(structure.coalitions[home]) == len(unit)
+    for number in range(alone + 1):
+        if number != home and not (number == alone and nobody_left):
+            yield float(least[number]), number, ()
+
+
+def _exchanges(
+    nodes: Contraction,
+    structure: CoalitionStructure,
+    unit: tuple[int, ...],
+    i: IntVector,
+    j: IntVector,
+    weight: FloatVector,
+) -> Iterator[tuple[float, int, tuple[int, ...]]]:
+    r"""Yield for each exchange the least that it can lose, the coalition, and who leaves it.
+
+    If U of coalition H and B of coalition O change places, the structure loses
+
+    .. math:: w(U, H \setminus U) - w(U, O) + \sum_{x \in B}
+              [w(x, O \setminus x) + 2 w(U, x) - w(x, H)] - 2 \sum_{x < y \in B} w(x, y).
+    """
+    group, size = nodes.group, nodes.sizes
+    n, (_, first) = len(size), np.unique(group, return_index=True)
+    block, own = structure.labels[first], int(group[unit[0]])
+    home = int(block[own])
+    behind: list[list[int]] = [[] for _ in range(n)]
+    for player, node in enumerate(group.tolist()):
+        behind[node].append(player)
+    a, b = group[i], group[j]
+    i, j, weight = a[a != b], b[a != b], weight[a != b]
+
+    def sums(weight: FloatVector, sign: int) -> tuple[FloatVector, FloatVector]:
+        """Return what the mover loses to each coalition, and what each other node adds."""
+        to_block, added = np.zeros(len(structure)), np.zeros(n)
+        for one, other in ((i, j), (j, i)):
+            inside, homewards = block[one] == block[other], block[other] == home
+            moving = other == own
+            added += np.bincount(one[inside], weight[inside], n)
+            added += sign * np.bincount(one[homewards], weight[homewards], n)
+            added += 2 * np.bincount(one[moving], weight[moving], n)
+            to_block += np.bincount(block[one[moving]], weight[moving], len(structure))
+        return to_block[home] + sign * to_block, added
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        base, added = sums(weight, -1)
+        doubt, more = sums(np.abs(weight), 1)
+    members: list[list[int]] = [[] for _ in range(len(structure))]
+    for node, number in enumerate(block.tolist()):
+        members[number].append(node)
+    between: dict[tuple[int, int], float] = defaultdict(float)
+    if len(unit) > 1:  # else nobody asks
+        inside = block[i] == block[j]
+        ends = np.sort(np.column_stack((i[inside], j[inside])), axis=1).tolist()
+        for (x, y), w in zip(ends, weight[inside].tolist(), strict=True):
+            between[x, y] += w
+
+    def change(number: int, chosen: tuple[int, ...]) -> tuple[float, int, tuple[int, ...]]:
+        joint = [between.get(pair, 0.0) for pair in itertools.combinations(chosen, 2)]
+        lost = base[number] + sum(added[node] for node in chosen) - 2 * sum(joint)
+        off = doubt[number] + sum(more[node] for node in chosen) + 2 * sum(map(abs, joint))
+        least = float(lost - ROUNDING * off)
+        who = tuple(sorted(player for node in chosen for player in behind[node]))
+        return -math.inf if math.isnan(least) else least, number, who
+
+    for number, others in enumerate(members):
+        if number != home and (len(members[home]) > 1 or len(others) > 1):
+            yield from (change(number, (node,)) for node in others)
+    groups = (
+        change(number, chosen)
+        for number, others in enumerate(members)
+        if number != home
+        for several in range(2, len(unit) + 1)
+        for chosen in itertools.combinations(others, several)
+        if size[list(chosen)].sum() == len(unit) and len(members[home]) + len(others) > 1 + several
+    )
+    yield from itertools.islice(groups, MOST_EXCHANGES)
 
 
 def _allowed(nodes: Contraction, sizes: Sizes | None, labels: IntVector) -> bool:
@@ -213,13 +340,21 @@ def _elsewhere(
     labels: Sequence[str],
     player: int,
     unit: tuple[int, ...],
-    place: tuple[int, ...] | None,
-    loss: float,
+    best: _Change,
+    nothing: float,
+    *,
+    sized: bool,
 ) -> list[str]:
+    """Say what else there is; a loss of at most `nothing` is none."""
     name = labels[player]
-    if place is None:
-        return [f"The demands leave no other place for {name}."]
-    where = f"with {_listed([labels[other] for other in place])}" if place else "alone"
+    if best.place is None:
+        end = ", not even in exchange for somebody else" if sized else ""
+        return [f"The demands leave no other place for {name}{end}."]
+    loss = 0.0 if abs(best.loss) <= nothing else best.loss
+    partners = [labels[other] for other in best.place if other not in best.exchange]
+    where = f"with {_listed(partners)}" if partners else "alone"
+    if best.exchange:
+        where += f", in exchange for {_listed([labels[other] for other in best.exchange])}"
     others = [labels[other] for other in unit if other != player]
     beside = f" (and {_listed(others)}, who must be with it)" if others else ""
     if loss < 0:

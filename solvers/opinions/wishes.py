@@ -8,14 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.graph import SynergyGraph, weight_sum
-from coalitions.structure import CoalitionStructure
+from coalitions.graph import SynergyGraph
 from solvers import solve
-from solvers.optimality import losses
+from solvers.optimality import advantage, losses
 from solvers.preparation.demands import contract
 from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
@@ -144,7 +141,7 @@ def what_if(
         )
     except InfeasibleError as error:
         raise InfeasibleError(_in_words_of_the_wish(str(error), links, joined, parted)) from None
-    cost = _difference(graph, base.structure, granted.structure)
+    cost = advantage(graph.edges, base.structure.labels, granted.structure.labels)
     if cost < 0:  # the first search was cut short: this one found a better base
         cost = 0.0
         demanded = contract(graph, base.must_link, base.cannot_link)
@@ -158,16 +155,6 @@ def what_if(
         )
     granted = replace(granted, bound=max(granted.value, min(granted.bound, base.bound)))
     return WhatIf(cost, granted, base)
-
-
-def _difference(graph: SynergyGraph, one: CoalitionStructure, other: CoalitionStructure) -> float:
-    """Return what one structure is worth more than another, correctly rounded.
-
-    Pairs that both have together are left out: beside −1e16 two values may be the same float.
-    """
-    i, j, weight = graph.edges
-    first, second = (labels[i] == labels[j] for labels in (one.labels, other.labels))
-    return weight_sum(np.append(weight[first & ~second], -weight[second & ~first])) + 0.0
 
 
 def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[int, int], ...]:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from coalitions import SynergyGraph, shapley
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.structure import CoalitionStructure
 from solvers import explain, fragile, solve
+from solvers.proofs.team_demands import TeamDemands
+from tests.reliability.exact import exact_value
 from tests.solvers.opinions.test_ranking import all_values, cases
 
 # ann, bob and cleo: 4 + 3 + 1; dan and eve: 5; ann would get 2 with dan and −1 with eve.
@@ -117,6 +119,93 @@ def test_sizes_are_kept_by_whoever_moves():
     assert fixed.best_alternative is None
     assert math.isinf(fixed.loss)
     assert "leave no other place" in fixed.text
+
+
+def test_teams_of_fixed_size_offer_the_cheapest_exchange():
+    # Six children in teams of exactly three: nobody can just move.
+    weight = np.zeros((6, 6))
+    pairs = ((0, 1, 3), (0, 2, 2), (1, 2, 4), (3, 4, 5), (3, 5, 1), (4, 5, 2), (0, 5, 2), (0, 3, 1))
+    for a, b, synergy in pairs:
+        weight[a, b] = weight[b, a] = synergy
+    names = ["Zoë", "Ben", "Mia", "Tom", "Eva", "Ida"]
+    solution = solve(SynergyGraph(weight, names), min_size=3, max_size=3)
+    assert solution.named == (("Zoë", "Ben", "Mia"), ("Tom", "Eva", "Ida"))
+    why = explain(solution.graph, solution, "Zoë")
+    # In exchange for Ida: 3 + 2 and 1 + 2 are lost, 1 with Tom is won. For Tom it would be 9, for
+    # Eva 9.
+    assert (why.best_alternative, why.exchange, why.loss) == ((3, 4, 5), (5,), 7.0)
+    assert "with Tom and Eva, in exchange for Ida: the structure would lose 7." in why.text
+    # Zoë and Ben are a pair now: they change places with two of the other team.
+    linked = explain(solution.graph, solution, "Zoë", must_link=[("Zoë", "Ben")])
+    assert linked.best_alternative == (3, 4, 5)
+    assert len(linked.exchange) == 2
+
+
+def cheapest_by_hand(graph, structure, player, demands):
+    """Return the least loss of all moves and exchanges of a player's unit that keep the demands."""
+    n, labels = graph.n_players, structure.labels
+    links = demands.get("must_link", ())
+    units = [{p} for p in range(n)]
+    for a, b in links:
+        joined = units[a] | units[b]
+        for p in joined:
+            units[p] = joined
+    unit = tuple(sorted(units[player]))
+    home = labels[player]
+    kept = TeamDemands.of(graph.labels, **{k: v for k, v in demands.items() if "link" not in k})
+    others = {tuple(sorted(each)) for each in units if labels[min(each)] != home}
+    groups = {
+        tuple(sorted(sum(some, ())))
+        for count in range(1, len(unit) + 1)
+        for some in itertools.combinations(sorted(others), count)
+        if len({labels[each[0]] for each in some}) == 1
+        if count == 1 or len(sum(some, ())) == len(unit)
+    }
+    changes = [(block, ()) for block in range(len(structure) + 1) if block != home]
+    changes += [(labels[group[0]], group) for group in groups]
+    losses = []
+    for block, group in changes:
+        moved = labels.copy()
+        moved[list(group)] = home
+        moved[list(unit)] = block
+        after = CoalitionStructure.from_labels(moved)
+        if after == structure or kept.broken(after.coalitions, graph.labels):
+            continue
+        if any(moved[a] == moved[b] for a, b in demands.get("cannot_link", ())):
+            continue
+        losses.append(exact_value(graph, structure) - exact_value(graph, after))
+    return float(min(losses)) if losses else math.inf
+
+
+@pytest.mark.parametrize("never", [False, True])
+def test_the_best_place_is_the_cheapest_of_all_moves_and_exchanges(never):
+    exchanged = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, never])
+        n = int(rng.integers(4, 9))
+        weight = rng.normal(0, 1, (n, n))
+        if never:
+            weight[rng.random((n, n)) < 0.2] = -1e16
+        graph = SynergyGraph(np.triu(weight, 1) + np.triu(weight, 1).T)
+        demands = [
+            {"n_groups": 2, "min_size": n // 2},
+            {"max_size": 3},
+            {"weights": rng.integers(1, 5, n).tolist(), "max_weight": 8},
+            {"at_least_one_of": [[0, 1, 2], [2, 3]]},
+        ][seed % 4]
+        if seed % 3 == 0:
+            demands["must_link"] = [(0, 3)]
+        if seed % 3 == 1:
+            demands["cannot_link"] = [(1, 2)]
+        try:
+            solution = solve(graph, **demands)
+        except InfeasibleError:
+            continue
+        for player in range(n):
+            why = explain(graph, solution, player, fragile_pairs=False)
+            assert why.loss == cheapest_by_hand(graph, solution.structure, player, demands)
+            exchanged += len(why.exchange) > 0
+    assert exchanged > 20
 
 
 @settings(max_examples=15, deadline=None)
