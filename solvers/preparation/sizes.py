@@ -14,14 +14,12 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
 from coalitions.structure import numbering
 from solvers.preparation.demands import Contraction
+from solvers.proofs.team_demands import LOAD_STEPS
 from solvers.sizes import Sizes
 
 Count = int | Sequence[int]
 Weights = Mapping[Hashable, float] | Sequence[float]
 Roles = Iterable[Iterable[int | str]]
-
-MOST_LOAD = 1 << 53
-"""Sums of loads stay below this on their grid: a float holds them, too."""
 
 
 def checked_sizes(
@@ -154,9 +152,10 @@ def _checked_count(n_groups: Count | None) -> tuple[int, int]:
 def _checked_loads(
     weights: Weights | None, max_weight: float | None, labels: Sequence[str]
 ) -> tuple[IntVector, int]:
-    """Return loads of the players and the most of a coalition, as whole numbers on one grid.
+    """Return loads of the players and the most of a coalition, as whole numbers.
 
-    Numbers count as they are written: three times 0.1 fits into 0.3.
+    Numbers count as they are written: three times 0.1 fits into 0.3. They count in `LOAD_STEPS`,
+    but where few digits say the same, they are these digits.
     """
     if weights is None and max_weight is None:
         return np.empty(0, np.int64), 0
@@ -183,12 +182,13 @@ def _checked_loads(
             raise InvalidInputError(f"{what} is {number}; it must be a number that is not negative")
         exact.append(Fraction(str(float(number))))
     grid = math.lcm(*(number.denominator for number in exact))
-    whole = [int(number * grid) for number in exact]
-    if max(sum(whole[:-1]), whole[-1]) > MOST_LOAD:
-        raise InvalidInputError(
-            "weights and max_weight have too many digits to be added up exactly; round them"
-        )
-    return np.array(whole[:-1], np.int64), whole[-1]
+    *whole, most = (int(number * grid) for number in exact)
+    # One too many is at least LOAD_STEPS / most steps too many; rounding down takes less than one
+    # from each player. So with few players the digits themselves decide alike.
+    if most * len(whole) >= LOAD_STEPS:
+        whole = [load * LOAD_STEPS // most for load in whole]
+        most = LOAD_STEPS
+    return np.array([min(load, most + 1) for load in whole], np.int64), most
 
 
 def _checked_roles(roles: Roles, labels: Sequence[str]) -> list[tuple[int, ...]]:

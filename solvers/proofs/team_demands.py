@@ -18,6 +18,10 @@ Count = int | Sequence[int]
 Weights = Mapping[Hashable, float] | Sequence[float]
 Roles = Iterable[Iterable[int | str]]
 
+LOAD_STEPS = 10**12
+"""Loads count in steps of this part of what a coalition can bear, rounded down: what sums of floats
+round off makes no difference, and every sum of steps is exact."""
+
 
 @dataclass(frozen=True)
 class TeamDemands:
@@ -95,9 +99,17 @@ class TeamDemands:
         """Whether anything is demanded."""
         return self != TeamDemands(self.n_players, 1, self.n_players, 1, self.n_players)
 
+    @property
+    def load_steps(self) -> tuple[int, ...]:
+        """The load of each player in `LOAD_STEPS`, of which a coalition can bear that many."""
+        most, too_much = self.max_load, LOAD_STEPS + 1
+        if not most:
+            return tuple(too_much if load else 0 for load in self.loads)
+        return tuple(min(int(load * LOAD_STEPS / most), too_much) for load in self.loads)
+
     def broken(self, blocks: Iterable[Sequence[int]], names: Sequence[str]) -> str | None:
         """Return what a structure does against them, in words."""
-        blocks = list(blocks)
+        blocks, steps = list(blocks), self.load_steps
         if not self.fewest <= len(blocks) <= self.most:
             return f"it has {len(blocks)} coalitions, but {_range(self.fewest, self.most)} must be"
         for block in blocks:
@@ -105,7 +117,8 @@ class TeamDemands:
             if not self.min_size <= len(block) <= self.max_size:
                 wanted = _range(self.min_size, self.max_size)
                 return f"{first} has {len(block)} players, but {wanted} must be"
-            if self.loads and (load := sum(self.loads[i] for i in block)) > self.max_load:
+            if self.loads and sum(steps[i] for i in block) > LOAD_STEPS:
+                load = sum(self.loads[i] for i in block)
                 return f"{first} weighs {float(load):g}, above {float(self.max_load):g}"
             for role in self.roles:
                 if role.isdisjoint(block):

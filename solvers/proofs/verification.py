@@ -34,7 +34,7 @@ from solvers.proofs._weights import (
 from solvers.proofs.certificate import Certificate, Part
 from solvers.proofs.demands import Links, Pairs
 from solvers.proofs.reading import LARGEST_UNIT, refuse_unless
-from solvers.proofs.team_demands import Count, Roles, TeamDemands, Weights
+from solvers.proofs.team_demands import LOAD_STEPS, Count, Roles, TeamDemands, Weights
 from solvers.proofs.teams import TeamsProof
 
 NamedPairs = Iterable[Sequence[int | str]]
@@ -280,11 +280,9 @@ def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector)
     """Return the demands on coalitions of nodes, with a number of coalitions that follows."""
     n = len(nodes)
     players = np.array([len(node) for node in nodes], np.int64)
-    grid = math.lcm(*(load.denominator for load in (*demands.loads, demands.max_load)))
-    loads = [sum(int(demands.loads[i] * grid) for i in node) for node in nodes if demands.loads]
-    max_load = int(demands.max_load * grid) if loads else 0
-    if max(sum(loads), max_load) >= 1 << 62:
-        raise InvalidInputError("weights have too many digits to be added up exactly; round them")
+    steps = demands.load_steps
+    loads = [sum(steps[i] for i in node) for node in nodes if steps]
+    max_load = LOAD_STEPS if loads else 0
     holds = np.array([[not role.isdisjoint(node) for role in demands.roles] for node in nodes])
     forbidden = np.zeros((n, n), np.bool_)
     forbidden[apart[:, 0], apart[:, 1]] = forbidden[apart[:, 1], apart[:, 0]] = True
