@@ -22,6 +22,8 @@ from collections.abc import Iterable
 
 from coalitions.characters import plain
 
+PACKAGES = ("coalitions", "solvers", "learners", "cli")
+
 
 class CoalitionError(Exception):
     """Base of every exception this project raises on purpose."""
@@ -65,6 +67,17 @@ class DamagedFileWarning(UserWarning):
 
 class InputWarning(UserWarning):
     """Something in the input was left out or guessed, and the message says what."""
+
+
+def warn_caller(message: str, kind: type[Warning] = InputWarning) -> None:
+    """Warn of something at the line that called this project, however deep in it we are."""
+    import sys
+    import warnings
+
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, kind, stacklevel=level)
 
 
 class _Short(reprlib.Repr):

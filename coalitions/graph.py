@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.characters import composed
-from coalitions.errors import InputWarning, InvalidInputError, shown, spoken
+from coalitions.errors import InvalidInputError, shown, spoken, warn_caller
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure
 
@@ -652,13 +652,9 @@ def _ignore_diagonal(own: FloatVector, labels: tuple[str, ...]) -> None:
     """Say that what players are worth by themselves is left out; NaN is nothing to say."""
     given = np.flatnonzero((own != 0) & ~np.isnan(own))
     if len(given):
-        import warnings
-
-        warnings.warn(
+        warn_caller(
             f"the diagonal is ignored: {labels[given[0]]!r} has {own[given[0]]:g} with itself, but"
-            " a player's own worth does not change which structure is best",
-            InputWarning,
-            stacklevel=4,
+            " a player's own worth does not change which structure is best"
         )
 
 

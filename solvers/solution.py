@@ -191,9 +191,15 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """Return a table of the coalitions and the verdict, as notebooks show it."""
-        from solvers.drawing.tables import solution_html
+        from solvers.drawing.tables import solution_shown
 
-        return solution_html(self)
+        return solution_shown(self).html
+
+    def __str__(self) -> str:
+        """Return the same table as text."""
+        from solvers.drawing.tables import solution_shown
+
+        return solution_shown(self).text
 
     @property
     def gap(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.checks import whole_number
-from coalitions.errors import DamagedFileError, DamagedFileWarning, InvalidInputError, shown
+from coalitions.errors import (
+    DamagedFileError,
+    DamagedFileWarning,
+    InvalidInputError,
+    shown,
+    warn_caller,
+)
 from coalitions.execution.fingerprint import fingerprint
 from coalitions.execution.workers import ParallelGame
 from coalitions.files.opening import opened
@@ -182,10 +187,9 @@ class StoredGame:
                 damaged += 1
         self._read_to += whole
         if damaged:
-            warnings.warn(
+            warn_caller(
                 f"{self._path}: {damaged} values are damaged and will be evaluated again",
                 DamagedFileWarning,
-                stacklevel=4,
             )
 
     def _append(self, values: dict[bytes, float]) -> None:

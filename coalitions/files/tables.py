@@ -10,7 +10,6 @@ import csv
 import io
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -18,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from coalitions.characters import composed
-from coalitions.errors import InputWarning, InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, warn_caller
 from coalitions.files.cells import (
     Cell,
     ambiguous,
@@ -151,7 +150,7 @@ def read_text_table(
                 rows, where, understood, symmetrise=symmetrise, missing=missing, tell=tell
             )
             if encoding == "cp1252" and tell is None:
-                warnings.warn(f"{where}: read as {hint}", InputWarning, stacklevel=6)
+                warn_caller(f"{where}: read as {hint}")
             return graph
         except UnicodeError as error:
             failed = error

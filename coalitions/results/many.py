@@ -15,7 +15,7 @@ from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.game import FloatMatrix, FloatVector, Game
 from coalitions.results.figures import MORE, drawn
-from coalitions.results.tables import MOST_ROWS, estimate_document, html_table
+from coalitions.results.tables import MOST_ROWS, SmallTable, estimate_document
 from coalitions.sampling.estimator import Estimate
 
 if TYPE_CHECKING:
@@ -139,7 +139,15 @@ class Estimates(Sequence[Estimate]):
         return drawn({"beeswarm": _beeswarm, "bar": _means}, kind, path, self)
 
     def _repr_html_(self) -> str:
-        """Return a table of the players by the mean size of their values."""
+        """Return a table of the players by the mean size of their values, as notebooks show it."""
+        return self._shown.html
+
+    def __str__(self) -> str:
+        """Return the same table as text."""
+        return self._shown.text
+
+    @property
+    def _shown(self) -> SmallTable:
         order = np.argsort(-self.importance, kind="stable")[:MOST_ROWS]
         rows = [
             [
@@ -152,7 +160,7 @@ class Estimates(Sequence[Estimate]):
         ]
         if len(self.labels) > MOST_ROWS:
             rows.append(["…", f"({len(self.labels) - MOST_ROWS} more)"])
-        return html_table(["player", "mean size", "from … to"], rows, f"{len(self)} rows")
+        return SmallTable(["player", "mean size", "from … to"], rows, f"{len(self)} rows")
 
     def __repr__(self) -> str:
         return f"Estimates({len(self)} rows, {len(self.labels)} players)"

@@ -1,12 +1,13 @@
-"""Values as a pandas table, as the small HTML table that notebooks show, and as JSON."""
+"""Values as a pandas table, as the small table that notebooks and `print` show, and as JSON."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.characters import figure
+from coalitions.characters import figure, visible
 from coalitions.drawing.document import words
 from coalitions.extras import needed
 from coalitions.files.text import json_text
@@ -73,11 +74,56 @@ def estimate_json(estimate: Estimate) -> str:
     return json_text(estimate_document(estimate))
 
 
-def estimate_html(estimate: Estimate) -> str:
-    """Return a table of the largest values, and below it where they come from.
+@dataclass(frozen=True)
+class SmallTable:
+    """A small table of texts, and a line below it."""
 
-    Names and methods are text: what looks like mark-up is shown as it is written.
-    """
+    heads: list[str]
+    rows: list[list[str]]
+    below: str
+    n_left: int = 1
+    """So many columns are texts, the others are numbers."""
+
+    @property
+    def html(self) -> str:
+        """The table as notebooks show it; what looks like mark-up is shown as it is written."""
+        head = "".join(f"<th>{words(name)}</th>" for name in self.heads)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{words(cell)}</td>' for cell in row)}</tr>" for row in self.rows
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{words(self.below)}</p>"
+        )
+
+    @property
+    def text(self) -> str:
+        """The table as `print` shows it."""
+        lines = [[visible(cell) for cell in row] for row in (self.heads, *self.rows)]
+        lines = [line + [""] * (len(self.heads) - len(line)) for line in lines]
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        written = []
+        for line in lines:
+            cells = []
+            for number, (cell, width) in enumerate(zip(line, widths, strict=True)):
+                gap = " " * (width - _width(cell))
+                cells.append(cell + gap if number < self.n_left else gap + cell)
+            written.append("  ".join(cells).rstrip())
+        return "\n".join([*written, "", visible(self.below)])
+
+
+def _width(text: str) -> int:
+    """Return how many places a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def estimate_shown(estimate: Estimate) -> SmallTable:
+    """Return a table of the largest values, and below it where they come from."""
     low, high = map(listed, estimate.interval())
     rows = list(rows_of(estimate))
     order = sorted(range(len(rows)), key=lambda row: (-abs(rows[row][1]), row))
@@ -94,12 +140,12 @@ def estimate_html(estimate: Estimate) -> str:
     if len(rows) > MOST_ROWS:
         cells.append(["…", f"({len(rows) - MOST_ROWS} more)"])
     stopped = f"; stopped: {estimate.stopped}" if estimate.stopped else ""
-    return html_table(
+    return SmallTable(
         heads, cells, f"{estimate.method}, {estimate.evaluations} evaluations{stopped}"
     )
 
 
-def interactions_html(found: Interactions) -> str:
+def interactions_shown(found: Interactions) -> SmallTable:
     """Return a table of the strongest interactions, and below it where they come from."""
     order = np.argsort(-np.abs(found.values), kind="stable")
     names = list(found.named)
@@ -115,13 +161,4 @@ def interactions_html(found: Interactions) -> str:
         rows.append(["…", f"({len(names) - MOST_ROWS} more)"])
     heads = ["players", found.index, *(["± standard error"] if found.stderr.any() else [])]
     stopped = f"; stopped: {found.stopped}" if found.stopped else ""
-    return html_table(heads, rows, f"{found.method}, {found.evaluations} evaluations{stopped}")
-
-
-def html_table(heads: list[str], rows: list[list[str]], below: str) -> str:
-    """Return an HTML table of texts, and a line below it."""
-    head = "".join(f"<th>{words(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{words(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{words(below)}</p>"
-    )
+    return SmallTable(heads, rows, f"{found.method}, {found.evaluations} evaluations{stopped}")

@@ -130,9 +130,15 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         """Return a table of the values, as notebooks show it."""
-        from coalitions.results.tables import estimate_html
+        from coalitions.results.tables import estimate_shown
 
-        return estimate_html(self)
+        return estimate_shown(self).html
+
+    def __str__(self) -> str:
+        """Return the same table as text."""
+        from coalitions.results.tables import estimate_shown
+
+        return estimate_shown(self).text
 
     def difference(self, other: Estimate) -> Estimate:
         """Return these values minus the other ones, with the errors of both.

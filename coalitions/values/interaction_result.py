@@ -149,9 +149,15 @@ class Interactions:
 
     def _repr_html_(self) -> str:
         """Return a table of the strongest interactions, as notebooks show it."""
-        from coalitions.results.tables import interactions_html
+        from coalitions.results.tables import interactions_shown
 
-        return interactions_html(self)
+        return interactions_shown(self).html
+
+    def __str__(self) -> str:
+        """Return the same table as text."""
+        from coalitions.results.tables import interactions_shown
+
+        return interactions_shown(self).text
 
     def to_json(self) -> str:
         """Return a JSON document, as ``coalitions value --json`` prints it."""

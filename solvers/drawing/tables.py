@@ -1,4 +1,4 @@
-"""A solution as a pandas table, and as the small HTML table that notebooks show."""
+"""A solution as a pandas table, and as the small table that notebooks and `print` show."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coalitions.characters import figure, listed
-from coalitions.drawing.document import words
 from coalitions.extras import needed
+from coalitions.results.tables import SmallTable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,7 +49,7 @@ def _own(solution: Solution) -> FloatVector:
     return own
 
 
-def solution_html(solution: Solution) -> str:
+def solution_shown(solution: Solution) -> SmallTable:
     """Return a table of the coalitions, and below it what was proven."""
     worth = None if solution.graph is None else solution.graph.inside(solution.structure)
     heads = ["", "coalition", "players", *([] if worth is None else ["synergy inside"])]
@@ -61,15 +61,14 @@ def solution_html(solution: Solution) -> str:
     left = len(solution.structure) - len(rows)
     if left > 0:
         rows.append(["…", f"({left} more coalitions)"])
+    demanded = solution.must_link or solution.cannot_link or solution.sizes
+    among = " among structures that meet the demands" if demanded else ""
     verdict = (
-        "optimal"
+        f"optimal{among}"
         if solution.optimal
-        else f"not proven: at most {figure(solution.bound)} is possible"
+        else f"not proven: at most {figure(solution.bound)} is possible{among}"
     )
-    body = "".join(f"<tr>{''.join(f'<td>{words(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>value {figure(solution.value)}, {verdict}; {words(solution.solver)},"
-        f" {solution.seconds:.3g} s</p>"
+    below = (
+        f"value {figure(solution.value)}, {verdict}; {solution.solver}, {solution.seconds:.3g} s"
     )
+    return SmallTable(heads, rows, below, n_left=2)

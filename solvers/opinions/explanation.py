@@ -83,6 +83,10 @@ class Explanation:
     text: str
     exchange: tuple[int, ...] = ()
 
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
 
 def explain(
     graph: SynergyGraph | ArrayLike,

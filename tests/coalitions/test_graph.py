@@ -13,6 +13,7 @@ from scipy import sparse
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from coalitions.errors import InputWarning
 from coalitions.graph import weight_sum
+from solvers import solve, what_if
 from tests.strategies import label_vectors, synergy_graphs
 
 THREE = [[0.0, 2.0, -1.0], [2.0, 0.0, 0.5], [-1.0, 0.5, 0.0]]
@@ -263,3 +264,18 @@ def test_the_sum_of_many_weights_is_rounded_once(rng, spread):
     weights = np.concatenate((weights, -weights[:20_000], [5e-324, 1e30, -1e30]))
     assert weight_sum(weights) == math.fsum(weights.tolist())
     assert weight_sum(weights * 1e276) == math.fsum((weights * 1e276).tolist())
+
+
+def test_a_warning_points_at_the_line_that_called():
+    with_diagonal = [[1.0, 2.0], [2.0, 0.0]]
+    frame = pd.DataFrame(with_diagonal, ["ann", "bob"], ["ann", "bob"])
+    for call in (
+        lambda: SynergyGraph(with_diagonal),
+        lambda: SynergyGraph(frame),
+        lambda: SynergyGraph.from_edges(2, [0, 0], [0, 1], [1.0, 2.0]),
+        lambda: solve(with_diagonal),
+        lambda: what_if(frame, together=[("ann", "bob")]),
+    ):
+        with pytest.warns(InputWarning, match="diagonal is ignored") as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]

@@ -115,6 +115,17 @@ def test_a_notebook_shows_labels_as_text_and_no_more_than_fifty_rows(odd, sample
     assert "<b>" not in pairwise_interactions(odd)._repr_html_()
 
 
+def test_print_shows_the_same_table_as_text(odd, sampled):
+    lines = str(shapley(odd)).splitlines()
+    assert lines[0].split() == ["player", "value"]
+    assert len(lines) == 1 + odd.n_players + 2
+    assert "\x1b" not in str(shapley(odd))
+    assert lines[-1].startswith("exact")
+    assert "± standard error" in str(sampled)
+    assert str(pairwise_interactions(odd)).splitlines()[0].split() == ["pair", "value"]
+    assert str(interactions(odd, "SII", order=2)).splitlines()[0].split() == ["players", "SII"]
+
+
 @pytest.mark.parametrize("kind", ["bar", "waterfall", "force"])
 def test_every_kind_of_plot_is_a_figure_with_the_names_as_text(kind, odd, sampled, tmp_path):
     file = tmp_path / "values.png"

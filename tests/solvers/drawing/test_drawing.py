@@ -20,7 +20,7 @@ from coalitions import (
     MissingDependencyError,
     SynergyGraph,
 )
-from solvers import Solution, solve, solve_game
+from solvers import Solution, explain, solve, solve_game
 from solvers.drawing.figure import solution_figure
 from solvers.drawing.layout import block_means, pairs_to_draw, place_players, title_of
 from solvers.drawing.saving import check_plot_path, draw_solution
@@ -267,6 +267,23 @@ def test_a_notebook_shows_a_table_and_the_verdict():
     assert "synergy inside" not in page
     unproven = replace(solution_of(graph, [0, 1]), bound=9.0, positive_weight=9.0)
     assert "not proven: at most 9 is possible" in unproven._repr_html_()
+
+
+def test_print_shows_the_same_table_as_text(friends):
+    solution = solve(friends, "brute-force", must_link=[("ann", "cleo")])
+    head, first, second, empty, verdict = str(solution).splitlines()
+    assert head.split() == ["coalition", "players", "synergy", "inside"]
+    assert first.split() == ["0", "ann,", "bob,", "cleo", "3", "2"]
+    assert second.split() == ["1", "dan", "1", "0"]
+    assert len(head) == len(first) == len(second)
+    assert empty == ""
+    assert verdict.startswith("value 2, optimal among structures that meet the demands")
+    assert repr(solution).startswith("Solution(structure=")
+    odd = SynergyGraph([[0, 1.0], [1.0, 0]], ["an\x1bn", "李"])
+    assert "an\\x1bn, 李" in str(solve(odd))
+    assert "0, 1" in str(solve_game(odd.game()))
+    why = explain(friends, solution, "ann", fragile_pairs=False)
+    assert str(why) == why.text
 
 
 @pytest.mark.parametrize(
