@@ -32,7 +32,8 @@ MOST_NAMES = 8
 """So many players of a coalition are named in a sentence; the others are counted."""
 
 MOST_EXCHANGES = 10_000
-"""So many groups are tried in exchange for players who must be together; single ones are all."""
+"""About so many groups are tried in exchange for players who must be together. With more, each
+coalition offers those members who are the cheapest one by one."""
 
 ROUNDING = 4e-12
 """More than a sum of thousands of floats can be off, relative to the sum of their sizes."""
@@ -303,15 +304,22 @@ def _exchanges(
     for number, others in enumerate(members):
         if number != home and (len(members[home]) > 1 or len(others) > 1):
             yield from (change(number, (node,)) for node in others)
-    groups = (
-        change(number, chosen)
-        for number, others in enumerate(members)
-        if number != home
-        for several in range(2, len(unit) + 1)
-        for chosen in itertools.combinations(others, several)
-        if size[list(chosen)].sum() == len(unit) and len(members[home]) + len(others) > 1 + several
-    )
-    yield from itertools.islice(groups, MOST_EXCHANGES)
+    together = len(unit)
+    offered = together
+    while offered < n and len(members) * math.comb(offered + 1, together) <= MOST_EXCHANGES:
+        offered += 1
+    for number, others in enumerate(members):
+        offers = sorted(others, key=lambda node: (added[node], node))[:offered]
+        fewest = max(2, -(-together // int(size[offers].max())))
+        groups = (
+            chosen
+            for several in range(fewest, together + 1)
+            if number != home and len(members[home]) + len(others) > 1 + several
+            for chosen in itertools.combinations(sorted(offers), several)
+        )
+        for chosen in itertools.islice(groups, MOST_EXCHANGES):
+            if size[list(chosen)].sum() == together:
+                yield change(number, chosen)
 
 
 def _allowed(nodes: Contraction, sizes: Sizes | None, labels: IntVector) -> bool:
