@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionErro
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers import solve
+from solvers.optimality import advantage
 from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
@@ -114,7 +115,11 @@ def fragile(
         found.append(_best_without(graph, pair, deadline, demands))
         if isinstance(found[-1], Solution) and found[-1].stats.get("interrupted"):
             deadline = clock()  # Ctrl-C: what is known is the answer
-    known = [each for each in found if isinstance(each, Solution)]
+    known = {
+        each.structure: advantage(graph.edges, labels, each.structure.labels)
+        for each in found
+        if isinstance(each, Solution)
+    }
     judged = [_judged(pair, value, each, known) for pair, each in zip(pairs, found, strict=True)]
     return tuple(sorted(judged, key=lambda each: (each.at_most, each.margin, each.pair)))
 
@@ -177,20 +182,22 @@ def _judged(
     pair: _Pair,
     value: float,
     found: Solution | InfeasibleError | None,
-    known: Sequence[Solution],
+    known: Mapping[CoalitionStructure, float],
 ) -> FragilePair:
-    """Return what a search says about a pair, and what others found beside."""
+    """Return what a search says about a pair, and what others found beside.
+
+    `known` has what each structure that was found is worth less.
+    """
     margin, at_most, exact, other = 0.0, math.inf, False, None
     if isinstance(found, InfeasibleError):
         margin, exact = math.inf, True
     elif found is not None and found.optimal:
-        margin = at_most = max(0.0, value - found.value)
+        margin = at_most = max(0.0, known[found.structure])
         exact, other = True, found.structure
     else:
-        other_way = (each for each in known if pair.is_other_way(each.structure))
-        best = max(other_way, key=lambda each: each.value, default=None)
-        if best is not None:
-            at_most, other = max(0.0, value - best.value), best.structure
+        other = min(filter(pair.is_other_way, known), key=known.__getitem__, default=None)
+        if other is not None:
+            at_most = max(0.0, known[other])
         if found is not None:
             margin = min(at_most, max(0.0, value - found.bound))
     return FragilePair((pair.a, pair.b), pair.together, pair.synergy, margin, at_most, exact, other)

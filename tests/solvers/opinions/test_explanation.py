@@ -231,6 +231,16 @@ def test_margins_are_those_of_all_partitions(case):
     assert [each.margin for each in found] == sorted(each.margin for each in found)
 
 
+def test_margins_are_exact_beside_a_pair_that_must_be_together_at_minus_1e16():
+    matrix = np.zeros((4, 4))
+    for a, b, weight in ((0, 1, -1e16), (0, 2, 5e-12), (0, 3, 3e-12), (2, 3, -1.0)):
+        matrix[a, b] = matrix[b, a] = weight
+    graph = SynergyGraph(matrix)
+    found = fragile(graph, solve(graph, must_link=[(0, 1)]), 0)
+    margins = {each.pair: each.margin for each in found}
+    assert margins[0, 2] == margins[0, 3] == 5e-12 - 3e-12
+
+
 def test_a_synergy_may_change_by_its_margin_and_no_further():
     solution = solve(TEAM)
     for each in fragile(TEAM, solution):
