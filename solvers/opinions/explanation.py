@@ -375,8 +375,8 @@ def _elsewhere(
         end = "the structure would lose nothing"
     else:
         end = f"the structure would lose {loss:.6g}"
-    best = f"The best other place for {name}{beside} is {where}: {end}."
-    return [best, "That is if nobody else moves."]
+    sentence = f"The best other place for {name}{beside} is {where}: {end}."
+    return [sentence, "That is if nobody else moves."]
 
 
 def _firmness(
