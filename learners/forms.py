@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LARGEST = 1e100
 """Numbers beyond it are no measurement of anything, and a few of them could not be added up."""
 
+MOST_COUNTED = 2**53
+"""The largest count of anything: sums of some such counts fit into 64 bits."""
+
 LONGEST_TEXT = 200
 """Characters of a text."""
 
@@ -228,7 +231,7 @@ class Flag(Form):
         return None if right else f"{name} is {_kind(value)}, not yes or no"
 
 
-COUNT = Number(whole=True, least=0)
+COUNT = Number(whole=True, least=0, most=MOST_COUNTED)
 """How much there is of something."""
 
 SHARE = Number(least=0, most=1)

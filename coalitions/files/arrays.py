@@ -9,6 +9,7 @@ from __future__ import annotations
 import lzma
 import math
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -51,6 +52,26 @@ _DAMAGE = (
 """What Python's reader of ZIP archives raises, depending on which byte is wrong."""
 
 
+_LONGEST_HEADER = 10_000
+"""Characters of a header; NumPy itself reads no longer one, and an array has about a hundred."""
+
+_MOST_AXES = 32
+"""Axes of an array; every version of NumPy can have as many."""
+
+_ENTRY = re.compile(
+    r"""\s*(?:
+        (["'])descr\1\s*:\s*(["'])(?P<descr>[<>|=]?[biufcmMUS]\d{1,9}(?:\[\w{1,12}\])?)\2
+      | (["'])fortran_order\4\s*:\s*(?P<fortran_order>True|False)
+      | (["'])shape\6\s*:\s*\((?P<shape>\s*(?:\d{1,19}L?\s*,\s*)*(?:\d{1,19}L?\s*)?)\)
+    )\s*(?:,\s*|$)""",
+    re.VERBOSE | re.ASCII,
+)
+"""One of the three entries of a header; Python 2 wrote lengths as 3L."""
+
+_NOT_PORTABLE = ("f12", "f16", "c24", "c32")
+"""Types whose bytes mean another number on another machine; PyTorch has none of them."""
+
+
 @dataclass(frozen=True)
 class ArrayHeader:
     """What a file says about an array: shape, type and order of the numbers."""
@@ -83,12 +104,22 @@ class ArrayHeader:
 class ArrayFile:
     """One array in a ``.npy`` file.
 
+    This, and `ArrayArchive`, is how arrays are read that others wrote. Whatever is wrong with one
+    is an `InvalidInputError`.
+
     Parameters
     ----------
     stream
         The file, at its beginning; it can be sought.
     where
         What messages call it.
+
+    Attributes
+    ----------
+    header
+        What the file says about the array.
+    n_bytes
+        Bytes that are behind the header.
     """
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
@@ -98,13 +129,13 @@ class ArrayFile:
             raise InvalidInputError(f"{where}: holds an archive of arrays; name it .npz")
         stream.seek(start)
         self.header = _read_header(stream, where)
+        begin = stream.tell()
+        self.n_bytes = stream.seek(0, os.SEEK_END) - begin
+        stream.seek(begin)
 
     def load(self) -> np.ndarray[Any, Any]:
         """Return the array."""
-        here = self._stream.tell()
-        there = self._stream.seek(0, os.SEEK_END) - here
-        self._stream.seek(here)
-        return _read_array(self._stream, self.header, there, self._where)
+        return _read_array(self._stream, self.header, self.n_bytes, self._where)
 
 
 class ArrayArchive:
@@ -201,25 +232,53 @@ def _damage(where: str, what: str) -> Iterator[None]:
 
 def _read_header(stream: IO[bytes], where: str) -> ArrayHeader:
     """Read a header; the stream then stands before the numbers."""
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]  # version 3 is for records with names in Unicode
-        shape, fortran_order, dtype = read(stream)
-        header = ArrayHeader(shape, dtype, fortran_order)
-        plain = not header.dtype.hasobject and header.dtype.itemsize > 0
-        sound = plain and all(length >= 0 for length in header.shape)
-    except (MemoryError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
-        raise
-    except Exception:  # a header is a Python expression, which can be wrong in all of its ways
-        sound = False
-    if not sound:
+    header = _header_of(_header_text(stream))
+    if header is None:
         raise InvalidInputError(
-            f"{where}: is not a NumPy file of plain numbers (objects are never loaded)"
+            f"{where}: is not a NumPy file of plain numbers or texts, in a shape that an array can"
+            " have (objects are never loaded; save long doubles as float64)"
         )
     return header
+
+
+def _header_text(stream: IO[bytes]) -> str:
+    """Return the text of a header; nothing if there is none, or one that is far too long."""
+    version = stream.read(len(MAGIC) + 2)
+    # Version 3 is for records, whose fields have names in Unicode.
+    length_format = {MAGIC + b"\1\0": "<H", MAGIC + b"\2\0": "<I"}.get(version)
+    if length_format is None:
+        return ""
+    length = stream.read(struct.calcsize(length_format))
+    if len(length) < struct.calcsize(length_format):
+        return ""
+    (n_bytes,) = struct.unpack(length_format, length)
+    text = stream.read(n_bytes) if n_bytes <= _LONGEST_HEADER else b""
+    return text.decode("latin-1") if len(text) == n_bytes else ""
+
+
+def _header_of(text: str) -> ArrayHeader | None:
+    """Return what a header says, None if that is no array of plain numbers or texts.
+
+    NumPy reads a header as a Python expression, and fails in as many ways as Python has. This
+    reads the one dictionary that writers write, in any order of its three entries.
+    """
+    inside = re.fullmatch(r"\s*\{(.*)\}\s*", text, re.DOTALL)
+    entries: dict[str, str] = {}
+    rest = inside[1] if inside else ""
+    while (entry := _ENTRY.match(rest)) is not None:
+        entries |= {name: value for name, value in entry.groupdict().items() if value is not None}
+        rest = rest[entry.end() :]
+    if rest or len(entries) < 3:
+        return None
+    lengths = [int(length) for length in re.findall(r"\d+", entries["shape"])]
+    try:
+        dtype = np.dtype(entries["descr"])
+    except (TypeError, ValueError, OverflowError, SyntaxError):
+        return None
+    room = math.prod(max(length, 1) for length in lengths) * dtype.itemsize
+    if not 0 < room < 1 << 63 or len(lengths) > _MOST_AXES or dtype.str[1:] in _NOT_PORTABLE:
+        return None
+    return ArrayHeader(tuple(lengths), dtype, entries["fortran_order"] == "True")
 
 
 def _read_array(
@@ -241,7 +300,4 @@ def _read_array(
         filled += len(chunk)
     stream.read(1)  # at the end of a member, its checksum is compared
     order: Literal["F", "C"] = "F" if header.fortran_order else "C"
-    try:
-        return content.view(header.dtype).reshape(header.shape, order=order)
-    except (ValueError, OverflowError) as error:  # no elements at all, but a huge shape
-        raise InvalidInputError(f"{where}: has an impossible shape ({error})") from None
+    return content.view(header.dtype).reshape(header.shape, order=order)

@@ -16,7 +16,7 @@ from learners.client.many_models import examined
 from learners.client.training import Objective, fit, fit_each, score_predictions
 from learners.client.utility import ModelGame
 from learners.devices import to_host
-from learners.forms import COUNT, Asked, Flag, Number, Numbers, Rows, Text, each
+from learners.forms import COUNT, MOST_COUNTED, Asked, Flag, Number, Numbers, Rows, Text, each
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric
 from learners.task import Message, Reveals, task
@@ -255,7 +255,10 @@ def fine_tune_pairs(client: Client, message: Message) -> Message:
     "describe",
     watches=True,
     samples=(Reveals.SIZE, COUNT),
-    labels=(Reveals.METRIC, Numbers(lambda asked: (asked.counted,), whole=True, least=0)),
+    labels=(
+        Reveals.METRIC,
+        Numbers(lambda asked: (asked.counted,), whole=True, least=0, most=MOST_COUNTED),
+    ),
     domain=(Reveals.METRIC, Text()),
     poisoned=(Reveals.METRIC, Flag()),
 )

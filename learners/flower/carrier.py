@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from flwr.app import RecordDict
     from flwr.serverapp import Grid
 
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError)
-"""What Flower raises when it reads a reply that is none."""
+_TRANSPORT = ("httpx", "httpcore", "grpc")
+"""Packages whose errors, like those of the system, are of the way to the SuperLink.
+
+Every other error arises while Flower reads a reply, and is the node's that sent it.
+"""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ class GridCarrier:
             return []
         try:
             return [_delivery(each) for each in self._grid.pull_messages(names)]
-        except _BROKEN:
+        except Exception as error:
+            if isinstance(error, OSError) or type(error).__module__.startswith(_TRANSPORT):
+                raise
             if len(names) == 1:
                 return [Delivery(names[0], None, -1)]
             return [delivery for name in names for delivery in self.pull([name])]

@@ -21,10 +21,20 @@ from learners.client.client import Site, answer
 from learners.flower.data import as_federated, called_for
 from learners.flower.memory import NOTHING, NodeMemory, Version
 from learners.flower.network import n_outputs
-from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, REFUSED, Outcome, Question
+from learners.flower.questions import (
+    BOOKS,
+    DONE,
+    ENDS,
+    GREETING,
+    HELLO,
+    LOST,
+    REFUSED,
+    Outcome,
+    Question,
+)
 from learners.flower.records import UnreadableError
 from learners.measures.goal import goal_of
-from learners.privacy.mechanism import RATE, RELEASES, STEPS, privacy_of
+from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.own import Own
@@ -214,5 +224,5 @@ def _answered(site_of: SiteOf, memory: NodeMemory, question: Question, context: 
 
 
 def _done(version: Version) -> Outcome:
-    books = {key: version.memory[key] for key in (RELEASES, STEPS, RATE) if key in version.memory}
+    books = {key: version.memory[key] for key in BOOKS if key in version.memory}
     return Outcome(DONE, version.reply, version=version.name, books=books)

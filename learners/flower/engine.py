@@ -25,9 +25,19 @@ from coalitions.files.writing import write_json
 from learners.client.client import Site
 from learners.flower.carrier import Carrier, Delivery, Parcel
 from learners.flower.memory import NOTHING, sound_names
-from learners.flower.questions import DONE, ENDS, GREETING, HELLO, LOST, Outcome, Question, quoted
+from learners.flower.questions import (
+    BOOKS,
+    DONE,
+    ENDS,
+    GREETING,
+    HELLO,
+    LOST,
+    Outcome,
+    Question,
+    quoted,
+)
 from learners.flower.records import UnreadableError
-from learners.privacy.mechanism import RATE, RELEASES, STEPS
+from learners.privacy.mechanism import RELEASES, Privacy
 from learners.server.engines.engine import Replies
 from learners.task import Message, Task
 
@@ -143,18 +153,15 @@ class GridEngine:
             client: self._question(client, task.name, round, message).records()
             for client, message in messages.items()
         }
-        replies: dict[int, Message] = {}
+        done: dict[int, Outcome] = {}
         refused: dict[int, str] = {}
         arrived = self._exchange(contents, round)
         for client in sorted(messages):
             came = arrived[client]
-            if isinstance(came, str):
-                refused[client] = came
-                continue
-            try:
-                outcome = Outcome.read(came, self._limit(messages[client]))
-            except UnreadableError as error:
-                refused[client] = str(error)
+            limit = self._limit(messages[client])
+            outcome = came if isinstance(came, str) else _outcome_in(came, limit)
+            if isinstance(outcome, str):
+                refused[client] = outcome
                 continue
             if outcome.status == ENDS and self._site.privacy is not None and not task.watches:
                 raise NoSolutionError(f"round {round}: client {client}: {outcome.reason}")
@@ -164,6 +171,11 @@ class GridEngine:
             elif outcome.status != DONE or outcome.reply is None:
                 refused[client] = outcome.reason or "it gave no reason"
             else:
+                done[client] = outcome
+        refused |= self._overspent(done)
+        replies: dict[int, Message] = {}
+        for client, outcome in done.items():
+            if client not in refused and outcome.reply is not None:
                 replies[client] = outcome.reply
                 self._remember(client, outcome)
         return Replies(replies, refused)
@@ -178,7 +190,10 @@ class GridEngine:
     def restore(self, memories: Mapping[int, Mapping[str, Any]]) -> None:
         """Have the clients go on from these versions."""
         self._versions = {client: str(each["version"]) for client, each in memories.items()}
-        self._books = {client: _sound_books(each) for client, each in memories.items()}
+        self._books = {
+            client: {name: each[name] for name in BOOKS if name in each}
+            for client, each in memories.items()
+        }
         self._kept.clear()
         self._kept.append(dict(self._versions))
 
@@ -200,7 +215,28 @@ class GridEngine:
     def _remember(self, client: int, outcome: Outcome) -> None:
         if outcome.version != NOTHING:
             self._versions[client] = outcome.version
-        self._books[client] = _sound_books(outcome.books or {})
+        self._books[client] = dict(outcome.books or {})
+
+    def _overspent(self, done: Mapping[int, Outcome]) -> dict[int, str]:
+        """Return whose account of privacy cannot be true, by client: ε is computed from them all.
+
+        A question has one upload at most. What else an account says is wrong only if it comes to
+        more than the run may spend.
+        """
+        privacy = self._site.privacy
+        if privacy is None:
+            return {}
+        books = {client: outcome.books or {} for client, outcome in done.items()}
+        wrong = {
+            client: "its account of privacy has more uploads than it was asked for"
+            for client, each in books.items()
+            if each.get(RELEASES, 0) > self._books.get(client, {}).get(RELEASES, 0) + 1
+        }
+        books = {client: each for client, each in books.items() if client not in wrong}
+        if _excess(privacy, books) is not None:
+            excesses = {client: _excess(privacy, {client: each}) for client, each in books.items()}
+            wrong |= {client: excess for client, excess in excesses.items() if excess is not None}
+        return wrong
 
     def _enter(self, round: int) -> None:
         """Note, at the first question of a round, what the last checkpoint refers to."""
@@ -259,10 +295,9 @@ class GridEngine:
         if delivery.content is None:
             self._complaint = _spoken_error(delivery)
             return
-        try:
-            outcome = Outcome.read(delivery.content, _LEAST_LIMIT)
-        except UnreadableError as error:
-            self._complaint = str(error)
+        outcome = _outcome_in(delivery.content, _LEAST_LIMIT)
+        if isinstance(outcome, str):
+            self._complaint = outcome
             return
         self._greeted[node] = _GREETINGS
         if outcome.status != HELLO:
@@ -324,6 +359,19 @@ class GridEngine:
             time.sleep(self._patience.look)
 
 
+def _outcome_in(content: RecordDict, limit: int) -> Outcome | str:
+    """Return the outcome that a stranger's records stand for, or why they stand for none.
+
+    Nothing that a node sends may end the run of the others, so every exception is its own.
+    """
+    try:
+        return Outcome.read(content, limit)
+    except UnreadableError as error:
+        return str(error)
+    except Exception as error:  # (whatever it is: its text may be the node's own)
+        return f"its reply could not be read ({type(error).__name__})"
+
+
 def _spoken_error(delivery: Delivery) -> str:
     if delivery.error in _TRANSIENT:
         return "its node went away before it answered"
@@ -332,10 +380,11 @@ def _spoken_error(delivery: Delivery) -> str:
     return f"its app failed: {quoted(delivery.reason)}"
 
 
-def _sound_books(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counts of what left a client, as far as they are numbers."""
-    return {
-        name: said[name]
-        for name in (RELEASES, STEPS, RATE)
-        if isinstance(said.get(name), (int, float)) and math.isfinite(said[name])
-    }
+def _excess(privacy: Privacy, books: Mapping[int, Mapping[str, Any]]) -> str | None:
+    try:
+        privacy.worst(books)
+    except CoalitionError as error:
+        return str(error)
+    except Exception as error:  # (numbers that nobody has come upon are no reason to end a run)
+        return f"nothing can be computed from its account of privacy ({type(error).__name__})"
+    return None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from learners.flower.memory import NOTHING, sound_names
 from learners.flower.records import UnreadableError, from_records, to_records
+from learners.forms import MOST_COUNTED
+from learners.privacy.mechanism import RATE, RELEASES, STEPS
 from learners.task import Message
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ _QUESTION, _ANSWER, _TEXT = "question", "answer", "json"
 
 DONE, REFUSED, LOST, HELLO, ENDS = "done", "refused", "lost", "hello", "ends"
 """What came of a question; ENDS: an answer of a private run that must not be dropped."""
+
+BOOKS = (RELEASES, STEPS, RATE)
+"""What a client's account of privacy has."""
 
 GREETING = "hello"
 """The task that only asks for a node's client."""
@@ -146,7 +151,7 @@ class Outcome:
             status in (DONE, REFUSED, LOST, HELLO, ENDS)
             and (version == NOTHING or sound_names("0" * 32, version))
             and type(client) is int
-            and isinstance(about.get("books"), dict)
+            and _sound_books(about.get("books"))
         )
         if not sound:
             raise UnreadableError("the reply is not one of ours")
@@ -158,6 +163,18 @@ class Outcome:
 def quoted(text: str) -> str:
     """Return a node's own text as we repeat it: only its beginning, and that escaped."""
     return ascii(text[:200])[1:-1][:120]
+
+
+def _sound_books(books: object) -> bool:
+    """Tell whether an account of privacy has counts and a rate that a client can have."""
+    if not isinstance(books, dict) or not books.keys() <= set(BOOKS):
+        return False
+    counts, rate = [books.get(name, 0) for name in (RELEASES, STEPS)], books.get(RATE, 1.0)
+    return (
+        all(type(count) is int and 0 <= count <= MOST_COUNTED for count in counts)
+        and type(rate) in (int, float)
+        and 1 / MOST_COUNTED <= rate <= 1
+    )
 
 
 def _about(records: RecordDict, place: str) -> dict[str, Any]:

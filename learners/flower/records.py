@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coalitions.errors import InvalidInputError
+from coalitions.files.arrays import ArrayFile
 from learners.task import Message
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ _NUMPY = "numpy.ndarray"
 
 _KINDS = "biufc"
 """Of numpy's kinds of types, those that are numbers."""
-
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 _ENTRIES = 10_000
 """Entries of a message; ours have a dozen."""
@@ -141,21 +136,18 @@ def _array(array: Any) -> NDArray[Any]:  # noqa: ANN401 (Flower's array, whateve
     """Return the array that a .npy file holds, once it is certain that all of it is there."""
     if array.stype != _NUMPY:
         raise UnreadableError("an array of the reply is not written as .npy")
-    file = io.BytesIO(array.data)
     try:
-        shape, fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-    except (LookupError, ValueError, EOFError, TypeError, OverflowError, RecursionError):
+        file = ArrayFile(io.BytesIO(array.data), "an array of the reply")
+    except InvalidInputError:
         raise UnreadableError("an array of the reply is not written as .npy") from None
-    if dtype.kind not in _KINDS or dtype.hasobject:
+    header = file.header
+    if header.dtype.kind not in _KINDS:
         raise UnreadableError("an array of the reply does not hold numbers")
-    if len(shape) > _AXES or any(length < 0 for length in shape):
-        raise UnreadableError("an array of the reply has no shape that an array can have")
-    there = len(array.data) - file.tell()
-    if math.prod(shape) * dtype.itemsize != there:  # whole numbers of Python: they do not overflow
+    if len(header.shape) > _AXES:
+        raise UnreadableError(f"an array of the reply has more than {_AXES} axes")
+    if header.nbytes != file.n_bytes:
         raise UnreadableError("an array of the reply has another size than it says")
-    flat = np.frombuffer(array.data, dtype, offset=file.tell())
-    native = flat.astype(dtype.newbyteorder("="))  # a copy, which whoever gets it may write into
-    return native.reshape(shape, order="F" if fortran else "C")
+    return file.load().astype(header.dtype.newbyteorder("="), copy=False)
 
 
 def _values(records: RecordDict) -> dict[str, Any]:

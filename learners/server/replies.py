@@ -35,7 +35,10 @@ def faults(
         if client not in replies:
             found[client] = "it did not answer"
             continue
-        wrong = _fault(task, question, replies[client])
+        try:
+            wrong = _fault(task, question, replies[client])
+        except Exception as error:  # (whatever it is: no reply may end the run)
+            wrong = f"the reply could not be checked ({type(error).__name__})"
         if wrong is not None:
             found[client] = wrong
     sound = {client: replies[client] for client in asked if client not in found}

@@ -28,7 +28,8 @@ class Nodes(Grid):
     """A grid whose nodes answer when they are looked at.
 
     `gone` holds nodes that are not there, `silent` those that never answer, `forgetful` those whose
-    process lost Flower's state, `broken` clients' numbers by a function of their answers.
+    process lost Flower's state, `broken` clients' numbers by a function of their answers, `rude` by
+    one of what they say when they are asked who they are.
     """
 
     def __init__(self, app, n):
@@ -40,6 +41,7 @@ class Nodes(Grid):
         }
         self.gone, self.silent = set(), set()
         self.broken = {}
+        self.rude = {}
         self.errors = {}
         self.asked = []
         self._waiting = {}
@@ -86,9 +88,10 @@ class Nodes(Grid):
         if code is not None:
             return Message(Error(code, "as the test wants it"), reply_to=message)
         reply = self.app(message, self.contexts[node])
-        tamper = self.broken.get(self.contexts[node].node_config.get("partition-id"))
         greeting = '"hello"' in reply.content["answer"]["json"]
-        if tamper is not None and not greeting:
+        tampers = self.rude if greeting else self.broken
+        tamper = tampers.get(self.contexts[node].node_config.get("partition-id"))
+        if tamper is not None:
             reply = Message(tamper(reply.content), reply_to=message)
         return reply
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from learners.flower.records import from_records, to_records
+from learners.privacy.mechanism import privacy_of
 from learners.server.left_out import STRIKES
 from tests.learners import tiny
+from tests.learners.flower.hostile import (
+    ANSWER,
+    ANSWERS,
+    OUTCOMES,
+    RATE,
+    RELEASES,
+    STEPS,
+    answering,
+)
 from tests.learners.flower.nodes import FIRST_NODE, QUICK, federation, nodes
 
 ATTACKER = 1
+BRIEF = replace(QUICK, start=0.02)
 
 
 def on_models(change):
@@ -43,8 +57,8 @@ def a_lying_header(records):
     return records
 
 
-def when_asked_for_models(records, instead):
-    return instead if records["tensors"] else records
+def when_asked_for_models(records, change):
+    return change(records) if records["tensors"] else records
 
 
 TAMPERS = {
@@ -57,9 +71,11 @@ TAMPERS = {
     "a huge array": (on_models(lambda m: torch.zeros(1 << 20)), "bytes, and"),
     "a pickle": (another_writing, "not written as .npy"),
     "a lying header": (a_lying_header, "another size than it says"),
-    "no records": (lambda r: when_asked_for_models(r, RecordDict()), "there is no answer"),
+    "no records": (lambda r: when_asked_for_models(r, lambda _: RecordDict()), "is no answer"),
     "another's records": (
-        lambda r: when_asked_for_models(r, RecordDict({"a": ArrayRecord(), "c": ConfigRecord()})),
+        lambda r: when_asked_for_models(
+            r, lambda _: RecordDict({"a": ArrayRecord(), "c": ConfigRecord()})
+        ),
         "there is no answer",
     ),
 }
@@ -141,3 +157,73 @@ def test_a_node_cannot_end_a_run_that_is_not_private(tmp_path):
     assert len(rounds) == 2
     assert str(ATTACKER) in rounds[0].metrics["refused"]
     assert np.isfinite(rounds[-1].metrics["mean_test_accuracy"])
+
+
+HARMLESS = {
+    "an answer of client -1",
+    "an answer of client 10000000000000000000",
+    "an answer of books {'privacy releases': 1000000000000000}",  # nothing is accounted for
+}
+"""Odd words about a reply that the server has no reason to refuse it for."""
+
+
+def test_no_kind_of_answer_ends_a_run(tmp_path, monkeypatch):
+    """One run, in each round of which the node sends another kind of nonsense."""
+    monkeypatch.setattr("learners.server.left_out.STRIKES", len(OUTCOMES) + 1)
+    site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=len(OUTCOMES))
+    grid = nodes(site, tmp_path)
+    server = federation(site, grid, QUICK)
+    server.registered  # noqa: B018 (it is honest at first)
+    rounds, taken = server.rounds(), []
+    for kind, tamper in OUTCOMES.items():
+        grid.broken[ATTACKER] = lambda records, tamper=tamper: when_asked_for_models(
+            records, tamper
+        )
+        if list(next(rounds).metrics["refused"]) != [str(ATTACKER)]:
+            taken.append(kind)
+    assert set(taken) == HARMLESS
+
+
+@pytest.mark.parametrize("greets", [True, False])
+def test_no_kind_of_answer_at_the_start_ends_a_run(greets, tmp_path):
+    """What it answers to the question who it is, and to the question what it has."""
+    for number, (kind, tamper) in enumerate(OUTCOMES.items()):
+        site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=1)
+        grid = nodes(site, tmp_path / str(number))
+        (grid.rude if greets else grid.broken)[ATTACKER] = tamper
+        told = federation(site, grid, BRIEF).registered
+        assert {0, 2, 3} <= told.keys(), kind
+
+
+@pytest.mark.parametrize("samples", [10**16, 10**30, 10**99])
+def test_a_count_that_no_data_have_is_no_registration(samples, tmp_path):
+    def boasting(records):
+        changed = to_records(from_records(records) | {"samples": samples})
+        changed["answer"] = records["answer"]
+        return changed
+
+    site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=1)
+    grid = nodes(site, tmp_path)
+    grid.broken[ATTACKER] = boasting
+    assert list(federation(site, grid, BRIEF).registered) == [0, 2, 3]
+
+
+BOOKS = [each for kind, each in ANSWERS.items() if kind.startswith("books ")]
+LIES = [{RELEASES: 3}, {RELEASES: 1, STEPS: 2**53}, {RELEASES: 1, STEPS: 9, RATE: 1e-15}]
+
+
+@pytest.mark.parametrize("dp", ["updates", "records"])
+def test_no_account_of_privacy_ends_a_run(dp, tmp_path):
+    settings = {"clip": 1.0, "dp": dp, "epsilon": 5.0}
+    site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=1, **settings)
+    site.privacy = privacy_of(site.config, site.algorithm, [12] * 4, has_batch_norm=False)
+    for number, books in enumerate([*BOOKS, *({"books": each} for each in LIES)]):
+        grid = nodes(site, tmp_path / str(number))
+        server = federation(site, grid, BRIEF)
+        server.registered  # noqa: B018
+        grid.broken[ATTACKER] = lambda records, books=books: when_asked_for_models(
+            records, answering(json.dumps(ANSWER | books))
+        )
+        (round,) = server.rounds()
+        assert round.metrics["epsilon"] <= 5.0 * (1 + 1e-9)
+        assert {0, 2, 3} <= set(round.metrics["participants"])

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
+import resource
+import time
+import tracemalloc
+import zipfile
+from collections import Counter
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
 import torch
-from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from coalitions.errors import InvalidInputError
+from coalitions.files.arrays import ArrayArchive, ArrayFile
+from learners.flower.questions import DONE, Outcome
 from learners.flower.records import UnreadableError, from_records, to_records
+from tests.learners.flower.hostile import OUTCOMES, REPLIES, fuzzed, with_array
 
 TYPES = ["<f4", "<f8", ">f4", "<i8", "<i4", "|u1", "|b1", "<c8"]
 
@@ -56,46 +64,100 @@ def test_what_no_record_can_hold_is_refused_at_the_sender():
         to_records({"thing": object()})
 
 
-def npy(header: dict, content: bytes) -> bytes:
-    file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, header)
-    return file.getvalue() + content
+def honest():
+    """Return the records of a sound outcome."""
+    reply = {"model": torch.zeros(2), "counts": np.arange(3), "samples": 2}
+    return Outcome(DONE, reply, version="1.1").records()
 
 
-def reply(data: bytes, stype="numpy.ndarray", text="{}"):
-    return RecordDict(
-        {
-            "tensors": ArrayRecord({"model": Array("float32", (1,), stype, data)}),
-            "arrays": ArrayRecord(),
-            "values": ConfigRecord({"json": text}),
-        }
-    )
+READ = {"not a number", "half a character", "a deep table", "a number of 400 digits"}
+"""Kinds of a reply that are records of a message: what is wrong with it, its task's form says."""
 
 
-FLOATS = {"descr": "<f4", "fortran_order": False, "shape": (2,)}
-LIES = {
-    "a shape of many gigabytes": reply(npy(FLOATS | {"shape": (1 << 40,)}, b"12345678")),
-    "a shape beyond all integers": reply(npy(FLOATS | {"shape": (1 << 62, 1 << 62)}, b"12345678")),
-    "a negative shape": reply(npy(FLOATS | {"shape": (-1, -2)}, b"12345678")),
-    "a hundred axes": reply(npy(FLOATS | {"shape": (1,) * 99 + (2,)}, b"12345678")),
-    "objects": reply(npy(FLOATS | {"descr": "|O"}, b"1" * 16)),
-    "text": reply(npy(FLOATS | {"descr": "<U1"}, b"12345678")),
-    "a record": reply(npy(FLOATS | {"descr": [("a", "<f4")]}, b"12345678")),
-    "no header": reply(b"\x80\x04K\x01."),
-    "nothing": reply(b""),
-    "another writing": reply(npy(FLOATS, b"12345678"), stype="pickle"),
-    "no JSON": reply(npy(FLOATS, b"12345678"), text="{"),
-    "no table": reply(npy(FLOATS, b"12345678"), text="[]"),
-    "JSON without end": reply(npy(FLOATS, b"12345678"), text="[" * 100_000),
-    "an entry twice": reply(npy(FLOATS, b"12345678"), text='{"model": 1}'),
-    "no records": RecordDict(),
+@pytest.mark.parametrize("kind", REPLIES)
+def test_a_hostile_reply_is_refused_before_anything_is_as_large_as_it_claims(kind):
+    records = REPLIES[kind](honest())
+    tracemalloc.start()
+    try:
+        with nullcontext() if kind in READ else pytest.raises(UnreadableError):
+            from_records(records)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", OUTCOMES)
+def test_a_hostile_outcome_is_read_or_refused_in_one_way(kind):
+    with suppress(UnreadableError):
+        Outcome.read(OUTCOMES[kind](honest()), 1 << 26)
+
+
+def test_an_array_of_a_reply_can_be_written_into():
+    back = from_records(to_records({"tensor": torch.zeros(2), "array": np.zeros(2)}))
+    back["tensor"] += 1
+    back["array"] += 1
+    assert back["array"].tolist() == back["tensor"].tolist() == [1, 1]
+
+
+# -- any array, by any of the three readers --------------------------------------------------------
+
+
+def in_a_reply(data):
+    return from_records(with_array(data)(honest()))["model"]
+
+
+def in_a_file(data):
+    return ArrayFile(io.BytesIO(data), "a.npy").load()
+
+
+def in_an_archive(data):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("S.npy", data)
+    (array,) = ArrayArchive(buffer, "a.npz").load("S")
+    return array
+
+
+WAYS = {
+    in_a_reply: UnreadableError,
+    in_a_file: InvalidInputError,
+    in_an_archive: InvalidInputError,
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_a_lie_is_refused_before_anything_is_as_large_as_it_claims(lie):
-    with pytest.raises(UnreadableError):
-        from_records(LIES[lie])
+def trial(n):
+    """Read some fuzzed arrays in all ways; return how they ended, and the longest that one took."""
+    ends, longest = Counter(), 0.0
+    for number in range(n):
+        data = fuzzed(number)
+        for read, refusal in WAYS.items():
+            began = time.process_time()
+            try:
+                array = read(data)
+                assert np.asarray(array).nbytes <= len(data)
+                ends[f"{read.__name__}: read"] += 1
+            except refusal:
+                ends[f"{read.__name__}: refused"] += 1
+            longest = max(longest, time.process_time() - began)
+    return ends, longest
+
+
+def test_a_fuzzed_array_is_read_or_refused_with_one_kind_of_error():
+    ends, longest = trial(500)
+    assert min(ends.values()) > 10  # some are sound, and most are not
+    assert longest < 1
+
+
+@pytest.mark.slow
+def test_twenty_thousand_fuzzed_arrays_are_read_or_refused(record_property):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ends, longest = trial(20_000)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    counts = {**ends, "longest in ms": round(1000 * longest), "MiB more": grown}
+    record_property("counts: fuzzed arrays", {"20000": counts})
+    print(counts)  # noqa: T201
+    assert longest < 1
+    assert grown < 1024
 
 
 def test_more_bytes_than_a_reply_may_have_are_refused():
