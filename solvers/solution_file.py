@@ -35,8 +35,10 @@ class Players(Protocol):
 
 def read_document(path: Path) -> dict[str, Any]:
     """Return the JSON object in a solution's file."""
+    from coalitions.files.opening import check_whole
     from coalitions.files.text import load_json
 
+    check_whole(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -17,6 +17,7 @@ from cli.games._demands import names_in, pairs_of
 from cli.terminal.shared_flags import with_flags
 from coalitions.characters import composed, players_by_name
 from coalitions.errors import InvalidInputError
+from coalitions.files.opening import check_whole
 
 DIVIDERS = ("\t", ";", ",")
 """Between name and weight; a comma is the last one, as it may be a decimal mark."""
@@ -146,6 +147,7 @@ def _weights(given: list[str], labels: Sequence[str]) -> dict[str, float]:
 
 def _read(path: Path) -> list[tuple[str, str, str]]:
     """Return the lines of a file of names and weights; a heading is passed over."""
+    check_whole(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ def opened(path: str | Path) -> Iterator[tuple[str, IO[bytes]]]:
         yield "standard input", io.BytesIO(sys.stdin.buffer.read())
         return
     where = str(path)
+    check_whole(path)
     try:
         with Path(path).open("rb") as file:
             # What comes through a pipe cannot be sought.
@@ -37,6 +39,23 @@ def opened(path: str | Path) -> Iterator[tuple[str, IO[bytes]]]:
         if isinstance(error, InvalidInputError) or "\0" not in where:
             raise
         raise InvalidInputError(f"{where!r}: is no name of a file") from None
+
+
+_STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""What the shell has opened already: standard input, and ``<(command)``."""
+
+
+def check_whole(path: str | Path) -> None:
+    """Refuse pipes and devices that have a name: to read one may wait, or go on, for ever."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says why it cannot
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or str(path).startswith(_STREAMS)):
+        raise InvalidInputError(
+            f"{path}: is a pipe or a device, not a file; save what comes out of it to a file first,"
+            " or hand it over as standard input"
+        )
 
 
 @contextmanager

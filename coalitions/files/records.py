@@ -14,7 +14,7 @@ import numpy as np
 from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.cells import Cell, decimal_mark, is_blank, is_empty, number
 from coalitions.files.opening import SPREADSHEETS, opened
-from coalitions.files.spreadsheets import opened_sheet
+from coalitions.files.spreadsheets import Sheet, opened_sheet
 from coalitions.files.tables import SEPARATORS, Row, Understood, csv_rows, found_mark
 from coalitions.files.text import encodings
 
@@ -74,17 +74,19 @@ def read_records(path: str | Path) -> Records:
 
 def _first_sheet(stream: IO[bytes], where: str) -> Records:
     with opened_sheet(stream, where, odd_dates=False) as sheet:
-        found = _of_rows(_as_broad(sheet.rows()), where, "", list(sheet.notes))
+        found = _of_rows(_as_broad(sheet), where, "", list(sheet.notes))
         if any(blanks(column).any() for column in found.columns.values()):
             sheet.refuse_unsaved()
         return found
 
 
-def _as_broad(rows: Iterator[Row]) -> Iterator[Row]:
+def _as_broad(sheet: Sheet) -> Iterator[Row]:
     """Give all rows as many cells as the first that has any: a sheet leaves out the last blanks."""
-    width = 0
-    for line, cells in rows:
+    width = n_cells = 0
+    for line, cells in sheet.rows():
         width = width or len(cells)
+        n_cells += width
+        sheet.check_cells(n_cells)
         yield line, cells + [""] * (width - len(cells))
 
 

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 from coalitions.errors import InvalidInputError, MissingDependencyError
@@ -20,6 +21,18 @@ from coalitions.graph import SynergyGraph
 
 MOST_EMPTY = 10_000
 """Empty lines in a row that are gone through; a file may number its lines as it likes."""
+
+FREE_CELLS = 1 << 19
+"""Cells that a sheet may have however small its file is, blank ones before others included."""
+
+CELLS_A_BYTE = 16
+"""Cells that a larger sheet may have for each byte of its file; a number takes two or more."""
+
+MOST_CHARACTERS = 32_767
+"""Characters of a cell; Excel writes no more."""
+
+_FREELY_UNPACKED = 32 << 20
+"""As `FREELY_UNPACKED`, for XML, of which a byte becomes many in memory."""
 
 
 def read_spreadsheet(
@@ -53,11 +66,14 @@ class Sheet:
         Which sheet it is, if there are several.
     refuse_unsaved
         Raises if a formula's value is not in the file.
+    check_cells
+        Raises if a number of cells is out of proportion to the file.
     """
 
     rows: Callable[[], Iterator[Row]]
     notes: tuple[str, ...]
     refuse_unsaved: Callable[[], None]
+    check_cells: Callable[[int], None]
 
 
 @contextmanager
@@ -69,7 +85,7 @@ def opened_sheet(stream: IO[bytes], where: str, *, odd_dates: bool = True) -> It
     odd_dates
         Whether a date is none of what a table should hold, so that it is to be called one.
     """
-    _check_archive(stream, where)
+    packed = _check_archive(stream, where)
     try:
         import openpyxl
     except ImportError:
@@ -77,22 +93,34 @@ def opened_sheet(stream: IO[bytes], where: str, *, odd_dates: bool = True) -> It
             f"{where}: .xlsx needs openpyxl, which is not installed:"
             f" {install_command('openpyxl')} (or save the sheet as .csv)"
         ) from None
+
+    def check_cells(n_cells: int) -> None:
+        if n_cells > max(FREE_CELLS, CELLS_A_BYTE * packed):
+            raise InvalidInputError(
+                f"{where}: has more than {n_cells:,} cells, most of them blank, in a file of"
+                f" {packed:,} bytes; delete what stands far from the table, or save it as .csv"
+            )
+
+    def rows_of(sheet: Any, *, odd_dates: bool = True) -> Iterator[Row]:  # noqa: ANN401 (openpyxl's)
+        return _rows(sheet, where, check_cells, odd_dates=odd_dates)
+
     with _damage(where):
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         sheets = [sheet for sheet in book.worksheets if hasattr(sheet, "iter_rows")]
-        sheet = next((sheet for sheet in sheets if _begins(sheet, where)), None)
+        sheet = next((sheet for sheet in sheets if _begins(rows_of(sheet))), None)
         if sheet is None:
             raise InvalidInputError(f"{where}: has no sheet with anything in it")
 
         def refuse_unsaved() -> None:
             stream.seek(0)
             formulas = openpyxl.load_workbook(stream, read_only=True, keep_links=False)
-            _refuse_unsaved(_rows(formulas[sheet.title], where), _rows(sheet, where), where)
+            _refuse_unsaved(rows_of(formulas[sheet.title]), rows_of(sheet), where)
 
         several = len(sheets) > 1
         notes = (f"sheet {sheet.title!r}, one of {len(sheets)}",) if several else ()
         try:
-            yield Sheet(lambda: _rows(sheet, where, odd_dates=odd_dates), notes, refuse_unsaved)
+            rows = partial(rows_of, sheet, odd_dates=odd_dates)
+            yield Sheet(rows, notes, refuse_unsaved, check_cells)
         except InvalidInputError as error:
             refuse_unsaved()
             if not several:
@@ -103,8 +131,11 @@ def opened_sheet(stream: IO[bytes], where: str, *, odd_dates: bool = True) -> It
             ) from None
 
 
-def _check_archive(stream: IO[bytes], where: str) -> None:
-    """Refuse what is no archive, would unpack to far more than it is, or declares entities."""
+def _check_archive(stream: IO[bytes], where: str) -> int:
+    """Return the bytes of an archive.
+
+    Refused is what is none, would unpack to far more than it is, or declares entities.
+    """
     if stream.read(8).startswith(b"\xd0\xcf\x11\xe0"):
         raise InvalidInputError(
             f"{where}: is an old Excel file, or one with a password; save it as .xlsx or .csv"
@@ -116,7 +147,7 @@ def _check_archive(stream: IO[bytes], where: str) -> None:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)
         if (
-            unpacked > max(FREELY_UNPACKED, MOST_UNPACKING * packed)
+            unpacked > max(_FREELY_UNPACKED, MOST_UNPACKING * packed)
             or unpacked > 16 * FREELY_UNPACKED
         ):
             raise InvalidInputError(
@@ -127,6 +158,7 @@ def _check_archive(stream: IO[bytes], where: str) -> None:
                 with archive.open(member) as part:
                     _refuse_document_type(part, where)
     stream.seek(0)
+    return packed
 
 
 def _refuse_document_type(part: IO[bytes], where: str) -> None:
@@ -166,12 +198,20 @@ def _damage(where: str) -> Iterator[None]:
 def _rows(
     sheet: Any,  # noqa: ANN401 (a worksheet of openpyxl)
     where: str,
+    check_cells: Callable[[int], None],
     *,
     odd_dates: bool = True,
 ) -> Iterator[Row]:
     sheet.reset_dimensions()  # what a file says of its size is not believed
-    empty = 0
+    empty = n_cells = 0
     for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        n_cells += len(row)
+        check_cells(n_cells)
+        if any(isinstance(value, str) and len(value) > MOST_CHARACTERS for value in row):
+            raise InvalidInputError(
+                f"{where}: line {line} has a cell with more than {MOST_CHARACTERS:,} characters,"
+                " which Excel does not write"
+            )
         cells = [_cell(value, odd_dates=odd_dates) for value in row]
         while cells and cells[-1] == "":
             cells.pop()
@@ -199,11 +239,9 @@ def _cell(value: object, *, odd_dates: bool) -> Cell:
     return str(value)
 
 
-def _begins(sheet: Any, where: str) -> bool:  # noqa: ANN401 (a worksheet of openpyxl)
+def _begins(rows: Iterator[Row]) -> bool:
     """Tell whether a sheet has anything in its first rows."""
-    return any(
-        not is_blank(cell) for _, row in itertools.islice(_rows(sheet, where), 200) for cell in row
-    )
+    return any(not is_blank(cell) for _, row in itertools.islice(rows, 200) for cell in row)
 
 
 def _refuse_unsaved(formulas: Iterator[Row], values: Iterator[Row], where: str) -> None:

@@ -32,6 +32,15 @@ Arrays: TypeAlias = tuple[Inputs, NDArray[Any]]
 
 _Named: TypeAlias = dict[str, NDArray[Any]]
 
+MOST_CLASSES = 10_000
+"""More classes than this are hardly classes, but numbers."""
+
+FREE_CODES = 1 << 18
+"""Codes that there may be however few of them occur: the largest tokenizers have so many."""
+
+CODES_EACH = 10
+"""Codes that there may be for each that occurs, where there are more."""
+
 MOST_NAMED = 5
 """So many clients are named in a sentence; of more, it says how many there are."""
 
@@ -178,7 +187,8 @@ def _checked_inputs(client: str, part: str, arrays: Arrays) -> _Named:
                 f" {len(truth)} targets"
             )
         real = array.dtype.kind in "fb" or array.dtype == np.uint8
-        found[key] = array.astype(np.float32 if real else np.int64)
+        with np.errstate(over="ignore"):  # what is beyond all floats is refused below
+            found[key] = array.astype(np.float32 if real else np.int64)
         if real and not np.isfinite(found[key]).all():
             where = np.argwhere(~np.isfinite(found[key]))[0]
             column = f", column {', '.join(map(str, where[1:]))}" if len(where) > 1 else ""
@@ -235,6 +245,8 @@ def _n_codes(
         return ()
     columns = max(1, int(np.prod(one.shape[1:])))
     largest = np.full(columns, -1)
+    if given is None:
+        _check_codes(key, "code", arrays)
     for client, parts in arrays.items():
         for array in parts:
             flat = array.reshape(len(array), columns)
@@ -252,6 +264,23 @@ def _n_codes(
     if (largest >= np.array(counts)).any():
         raise InvalidInputError(f"{key} has a code {largest.max()}, and there are {max(counts)}")
     return counts
+
+
+def _check_codes(key: str, what: str, arrays: Mapping[str, Sequence[NDArray[np.int64]]]) -> None:
+    """Refuse a code that is far larger than there are codes: a network has a row for each below."""
+    tops = {client: max(int(each.max()) for each in parts) for client, parts in arrays.items()}
+    client = max(tops, key=lambda client: tops[client])
+    if tops[client] < FREE_CODES:
+        return
+    n_different = len(
+        np.unique(np.concatenate([np.unique(each) for parts in arrays.values() for each in parts]))
+    )
+    if tops[client] >= CODES_EACH * n_different:
+        raise InvalidInputError(
+            f"client {shown(client)}: {key} has the {what} {tops[client]}, and no more than"
+            f" {n_different} different ones occur; number those that occur 0, 1, … (numbers that"
+            " are no codes are given as floats)"
+        )
 
 
 def _one_each(arrays: Arrays) -> Arrays:
@@ -316,6 +345,7 @@ def _targets(
             client: tuple(_as_whole(client, truth) for truth in parts)
             for client, parts in raw.items()
         }
+        _check_codes("the target", "token", whole)
         largest = max(int(truth.max()) for parts in whole.values() for truth in parts)
         known = [max(each.codes) for each in inputs.values() if each.codes]
         n_tokens = max([largest + 1, len(names), *known])
@@ -330,6 +360,7 @@ def _classes(
     if texts:
         there = sorted({str(each) for parts in raw.values() for t in parts for each in t})
         names = names or tuple(there)
+        _check_classes(len(names), "")
         strange = set(there) - set(names)
         if strange:
             client = next(
@@ -358,7 +389,17 @@ def _classes(
                     + (f" to {len(names) - 1}" if names else "")
                 )
     n_classes = len(names) or max(2, largest + 1)
+    top = max(whole, key=lambda client: max(truth.max() for truth in whole[client]))
+    _check_classes(n_classes, f"client {shown(top)} has the class {largest}: ")
     return Targets("classification", n_classes, names), whole  # type: ignore[return-value]
+
+
+def _check_classes(n: int, why: str) -> None:
+    if n > MOST_CLASSES:
+        raise InvalidInputError(
+            f"{why}there would be {n} classes, and {MOST_CLASSES} are the most; number those that"
+            " occur 0, 1, …, or give floats, which are predicted as numbers"
+        )
 
 
 def _as_numbers(client: str, truth: NDArray[Any], kind: Kind) -> NDArray[np.float32]:
@@ -377,6 +418,8 @@ def _as_numbers(client: str, truth: NDArray[Any], kind: Kind) -> NDArray[np.floa
 def _as_whole(client: str, truth: NDArray[Any]) -> NDArray[np.int64]:
     if truth.dtype.kind not in "biuf" or (truth != np.floor(truth)).any():
         raise InvalidInputError(f"client {shown(client)}: a target is not a whole number")
+    if (np.abs(truth.astype(np.float64)) >= 2**53).any():
+        raise InvalidInputError(f"client {shown(client)}: a target is beyond 2^53")
     return truth.astype(np.int64)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from coalitions.errors import InvalidInputError
 from learners.data.contents import Input, Targets, size_of
 from learners.models.network import MODELS, Network
+
+MOST_NUMBERS = 1 << 24
+"""Numbers that stand for the codes of an input: 64 MiB in each model."""
 
 
 @MODELS.register("tabular")
@@ -49,6 +53,7 @@ class Columns(nn.Module):
         for name, each in inputs.items():
             counts = codes_of(each)
             if counts:
+                _check_room(name, counts)
                 tables = [nn.Embedding(n, embedding_width(n)) for n in counts]
                 self.embeddings[name.replace(".", "_")] = nn.ModuleList(tables)
                 self.width += sum(table.embedding_dim for table in tables)
@@ -66,6 +71,16 @@ class Columns(nn.Module):
             assert isinstance(tables, nn.ModuleList)
             parts += [table(flat[:, column]) for column, table in enumerate(tables)]
         return torch.cat(parts, dim=1)
+
+
+def _check_room(name: str, counts: Sequence[int]) -> None:
+    numbers = sum(n * embedding_width(n) for n in counts)
+    if numbers > MOST_NUMBERS:
+        raise InvalidInputError(
+            f"{name} has {len(counts)} columns of up to {max(counts)} codes each, and the network"
+            f" would need {numbers:,} numbers for them, of which {MOST_NUMBERS:,} are the most;"
+            " number the codes of each column 0, 1, …, or give real numbers as floats"
+        )
 
 
 def codes_of(each: Input) -> tuple[int, ...]:

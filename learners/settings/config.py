@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
+from coalitions.files.opening import check_whole
 from coalitions.files.text import decoded
 from learners.settings.attendance import check_attendance
 from learners.settings.conversion import from_values
@@ -361,6 +362,7 @@ def is_of_old(algorithm: str, names: Collection[str]) -> bool:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file of settings holds, not checked yet."""
+    check_whole(path)
     try:
         with path.open("rb") as file:
             content = file.read(_LONGEST + 1)

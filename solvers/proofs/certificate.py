@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
+from coalitions.files.opening import check_whole
 from coalitions.files.text import load_json
 from coalitions.files.writing import write_json
 from coalitions.game import IntVector
@@ -228,6 +229,7 @@ class Certificate:
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
         """Read a certificate from a JSON file."""
+        check_whole(path)
         try:
             content = Path(path).read_bytes()
         except OSError as error:

@@ -89,7 +89,8 @@ def _usable(array: NDArray[Any]) -> NDArray[Any]:
         return pixels_of(array)
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is beyond all floats is refused where clients are made
+        return array.astype(np.float32)
 
 
 def _check_alike(clients: dict[str, tuple[Arrays, Arrays]], folder: Path) -> None:

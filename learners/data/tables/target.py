@@ -32,10 +32,7 @@ def task_of(owners: Sequence[Owner], target: str, task: str | None) -> str:
     where, cells = parts[0].table.where, [part.column(target) for part in parts]
     texts = [column.dtype == object for column in cells]
     if task == "regression":
-        for owner in owners:
-            for part in owner.parts:
-                _check_numbers(part, target, owner.name)
-        return task
+        return _regression(owners, target)
     names = {_name(cell) for column in cells for cell in column}
     n_rows = sum(map(len, cells))
     whole = not any(texts) and all(np.all(column == np.round(column)) for column in cells)
@@ -45,13 +42,21 @@ def task_of(owners: Sequence[Owner], target: str, task: str | None) -> str:
             " an identifier; name the column that is to be predicted"
         )
     if task is None and not any(texts) and not (whole and len(names) <= FEW):
-        return "regression"
+        return _regression(owners, target)
     if len(names) > MOST_CLASSES:
         raise InvalidInputError(
             f"{where}: the target {shown(target)} has {len(names)} classes, and {MOST_CLASSES} are"
             " the most" + ("" if any(texts) else "; numbers are predicted with the task regression")
         )
     return "classification"
+
+
+def _regression(owners: Sequence[Owner], target: str) -> str:
+    """Return the task, once it is certain that the target can be predicted as a number."""
+    for owner in owners:
+        for part in owner.parts:
+            _check_numbers(part, target, owner.name)
+    return "regression"
 
 
 def classes_of(owners: Sequence[Owner], target: str) -> tuple[str, ...]:
@@ -107,7 +112,8 @@ def _counts_rows(cells: Sequence[Column], *, whole: bool) -> bool:
     if not whole:
         return False
     everything = np.concatenate(cells)
-    return bool(np.ptp(everything) == len(everything) - 1)
+    with np.errstate(over="ignore"):  # a distance beyond all floats is none of rows
+        return bool(np.ptp(everything) == len(everything) - 1)
 
 
 def _check_there(rows: Rows, target: str, client: str) -> None:
