@@ -150,12 +150,18 @@ def labels_of(game: Game) -> tuple[str, ...]:
 def evaluate(game: Game, rows: BoolMatrix) -> FloatVector:
     """Return the game's values as a checked float64 vector, one for each row.
 
-    This is where foreign games come in, so their answers are checked here: one finite number for
-    each row.
+    This is where foreign games come in. A game gets a copy of the rows: whatever it writes into
+    them, the caller's stay as they are. Read-only rows would trouble games that do not write, too:
+    PyTorch warns of them, and Cython refuses them. The answers are checked here: one finite number
+    for each row.
     """
-    answer = game(rows)
+    answer = game(rows.copy())
     if np.iscomplexobj(answer):
         raise InvalidInputError("the game's values are complex; a value is a real number")
+    if has_texts(answer):
+        raise InvalidInputError(
+            "the game's values are texts or times, not numbers; convert them, by float for instance"
+        )
     try:
         values = np.asarray(answer, np.float64)
     except (TypeError, ValueError) as error:
@@ -172,6 +178,27 @@ def evaluate(game: Game, rows: BoolMatrix) -> FloatVector:
         members = np.flatnonzero(rows[bad[0]]).tolist()
         raise InvalidInputError(f"the value of coalition {members} is {values[bad[0]]}")
     return values
+
+
+_TEXTS = (str, bytes, np.datetime64, np.timedelta64)
+
+
+def has_texts(values: object) -> bool:
+    """Tell whether there are texts or times among values, which NumPy would take for numbers.
+
+    Examples
+    --------
+    >>> has_texts([1, "1.5"]), has_texts(np.array([1.5]))
+    (True, False)
+    """
+    if isinstance(values, _TEXTS):
+        return True
+    if isinstance(values, list | tuple):
+        return any(map(has_texts, values))
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind == "O":  # objects, or a type of pandas
+        return any(isinstance(each, _TEXTS) for each in np.asarray(values, object).flat)
+    return kind in ("U", "S", "M", "m")
 
 
 def closed_form_of(game: Game, name: str = "shapley_values") -> Callable[..., FloatVector] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatVector, as_coalitions, evaluate
+from coalitions.game import FloatVector, as_coalitions, evaluate, has_texts
 
 TAKES = ("matrix", "row", "members")
 
@@ -73,5 +73,7 @@ class _Answers:
         if self._game.takes == "matrix":
             return function(rows)
         if self._game.takes == "row":
-            return [float(function(row)) for row in rows]
-        return [float(function(tuple(np.flatnonzero(row).tolist()))) for row in rows]
+            answers = [function(row) for row in rows]
+        else:
+            answers = [function(tuple(np.flatnonzero(row).tolist())) for row in rows]
+        return answers if has_texts(answers) else list(map(float, answers))

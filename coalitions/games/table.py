@@ -13,7 +13,7 @@ from coalitions.enumeration import masks_of_coalitions, value_table
 from coalitions.errors import InvalidInputError
 from coalitions.files.opening import opened
 from coalitions.files.text import load_json
-from coalitions.game import FloatVector, Game, as_coalitions
+from coalitions.game import FloatVector, Game, as_coalitions, has_texts
 
 
 class TableGame:
@@ -34,6 +34,8 @@ class TableGame:
     """
 
     def __init__(self, table: ArrayLike, labels: Iterable[Hashable] | None = None) -> None:
+        if has_texts(table):
+            raise InvalidInputError("the table of values is not numeric: it has texts or times")
         try:
             values = np.ascontiguousarray(table, np.float64)
         except (TypeError, ValueError, OverflowError) as error:

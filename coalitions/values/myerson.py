@@ -71,7 +71,7 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     for coalitions, borders in _connected(neighbours, min(count, ROWS_PER_CALL)):
         members = coalitions_of_masks(coalitions, n)
         border = coalitions_of_masks(borders, n)
-        values = evaluate(game, members.copy()) - empty  # a game may scribble on its rows
+        values = evaluate(game, members) - empty
         c, b = members.sum(axis=1), border.sum(axis=1)
         with one_blas_thread():
             total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border

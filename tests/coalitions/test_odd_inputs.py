@@ -225,3 +225,72 @@ def test_semivalues_of_more_players_than_factorials_can_count():
 
 def test_every_public_name_is_there():
     assert all(hasattr(coalitions, name) for name in coalitions.__all__)
+
+
+# -- games that write into their rows, and values that are no numbers ------------------------------
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_an_estimator_has_its_own_rows_whatever_a_game_writes(name):
+    tidy = FunctionGame(lambda rows: rows.sum(axis=1) ** 2.0, 4)
+    for budget in (None, 200):
+        found = shapley(Scribbles(), method=name, budget=budget).values
+        assert found.tolist() == shapley(tidy, method=name, budget=budget).values.tolist()
+
+
+def shifted(game):
+    """Return a normalised game that has asked for its two ends already."""
+    found = normalised(game)
+    found(np.zeros((1, 4), np.bool_))
+    return found
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [cached, normalised, shifted, lambda game: restricted(game, range(4)),
+     lambda game: reported(game, print), lambda game: FunctionGame(game, 4)],
+)  # fmt: skip
+def test_a_game_does_not_change_the_rows_of_its_caller(wrapped):
+    rows, game = np.ones((3, 4), np.bool_), wrapped(Scribbles())
+    once = game(rows).tolist()
+    assert rows.all()
+    assert game(rows).tolist() == once
+
+
+def test_the_rows_of_a_game_can_be_handed_to_others():
+    seen = []
+    shapley(FunctionGame(lambda rows: seen.append(rows.flags.writeable) or rows.sum(axis=1), 3))
+    assert all(seen)  # PyTorch warns of arrays that are read-only, and Cython refuses them
+
+
+TEXTS = [
+    np.array(["1.5", "2"]),
+    np.array([b"1.5", b"2"]),
+    np.array(["1.5", 2], object),
+    ["1", 2.0],
+    ["1.5", "2"],
+    [["1.5"], ["2"]],
+    np.array(["2024-01-01", "2024-01-02"], "datetime64[D]"),
+    np.array([1, 2], "timedelta64[s]"),
+]
+
+
+@pytest.mark.parametrize("answer", TEXTS, ids=str)
+def test_texts_and_times_are_no_values_of_a_game(answer):
+    with pytest.raises(InvalidInputError, match="values are texts or times, not numbers"):
+        shapley(FunctionGame(lambda rows: answer, 1))
+    for takes in ("row", "members"):
+        with pytest.raises(InvalidInputError, match="values are texts or times, not numbers"):
+            shapley(FunctionGame(lambda _: answer[0], 1, takes=takes))
+    if np.ndim(answer) == 1:
+        with pytest.raises(InvalidInputError, match="not numeric: it has texts or times"):
+            TableGame(answer)
+
+
+def test_objects_that_are_numbers_are_values_of_a_game():
+    from decimal import Decimal
+    from fractions import Fraction
+
+    values = np.array([Fraction(1, 2), Decimal("1.5")], object)
+    assert shapley(FunctionGame(lambda rows: values, 1)).values.tolist() == [1.0]
+    assert TableGame([Fraction(1, 2), 2**70]).table.tolist() == [0.5, 2.0**70]
