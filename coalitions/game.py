@@ -27,7 +27,8 @@ class Game(Protocol):
     A game is called with a boolean array [m, n], one coalition a row, and answers with m values
     (float64). It is batched because utilities are expensive and vectorise well: an estimator asks
     for all the coalitions it needs in as few calls as it can. The value of the empty coalition is
-    evaluated like any other and never assumed to be 0.
+    evaluated like any other and never assumed to be 0. The array is a copy, which a game may write
+    into.
 
     A game may offer short cuts, which are looked for by name:
 

@@ -345,9 +345,10 @@ def _targets(
             client: tuple(_as_whole(client, truth) for truth in parts)
             for client, parts in raw.items()
         }
-        _check_codes("the target", "token", whole)
         largest = max(int(truth.max()) for parts in whole.values() for truth in parts)
         known = [max(each.codes) for each in inputs.values() if each.codes]
+        if largest >= max(known, default=0):
+            _check_codes("the target", "token", whole)
         n_tokens = max([largest + 1, len(names), *known])
         return Targets(kind, n_tokens, names), whole  # type: ignore[return-value]
     return _classes(raw, names)

@@ -47,15 +47,19 @@ def _read_parquet(path: Path) -> Records:
     import pyarrow.parquet
 
     with opened(path) as (where, stream):
-        packed = stream.seek(0, os.SEEK_END)
-        stream.seek(0)
         try:
-            groups = [group for group in _row_groups(stream, where, packed) if group.num_rows]
-        except (pyarrow.ArrowException, OSError, ValueError, UnicodeError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
+            return _arrow_records(stream, where)
+        except InvalidInputError:
+            raise
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:100]
             raise InvalidInputError(f"{where}: is not a Parquet file ({reason})") from None
+
+
+def _arrow_records(stream: IO[bytes], where: str) -> Records:
+    packed = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    groups = [group for group in _row_groups(stream, where, packed) if group.num_rows]
     names = [str(name) for name in groups[0].column_names] if groups else []
     if len(set(names)) != len(names):
         raise InvalidInputError(f"{where}: two columns have the same name")
@@ -127,16 +131,18 @@ def _chunk(cells: Any, what: str) -> Column:  # noqa: ANN401 (an array of Arrow)
     kinds, kind = pyarrow.types, cells.type
     if kinds.is_dictionary(kind):
         known = _chunk(cells.dictionary, what)
-        missing = np.array([""], object) if known.dtype == object else np.array([np.nan])
+        missing: Column = np.array([""], object) if known.dtype == object else np.array([np.nan])
         places = cells.indices.cast("int64").fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return np.concatenate([known, missing])[places]
+        filled: Column = np.concatenate([known, missing])[places]
+        return filled
     if _is_text(kind):
         return np.array([(cell or "").strip() for cell in cells.to_pylist()], dtype=object)
     if kinds.is_null(kind):
         return np.array([""] * len(cells), dtype=object)
     if kinds.is_boolean(kind):
         texts = np.array(["false", "true", ""], dtype=object)
-        return texts[cells.cast("int8").fill_null(2).to_numpy(zero_copy_only=False)]
+        told: Column = texts[cells.cast("int8").fill_null(2).to_numpy(zero_copy_only=False)]
+        return told
     if kinds.is_integer(kind) or kinds.is_floating(kind):
         return _floats(cells)
     if kinds.is_decimal(kind):

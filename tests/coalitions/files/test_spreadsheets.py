@@ -609,3 +609,13 @@ def test_what_is_written_for_people_is_read_back(mark):
     assert number("%") is None
     assert number("1e5", mark) == 1e5
     assert number("1,2,3", ",") is None
+
+
+def test_a_cell_far_from_the_table_is_no_harm(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra tables")
+    book = openpyxl.Workbook()
+    for row in ([None, *NAMES], *([n, *r] for n, r in zip(NAMES, MATRIX.tolist(), strict=True))):
+        book.active.append(row)
+    book.active["XFD2"] = " "
+    book.save(tmp_path / "far.xlsx")
+    assert SynergyGraph.read(tmp_path / "far.xlsx").labels == tuple(NAMES)

@@ -154,3 +154,51 @@ def test_labels_can_be_poisoned_and_pixels_only_of_pictures():
         with_one(poison=["noise:1"])
     with pytest.raises(InvalidInputError, match="poisons data with one class each"):
         federation_of("mine", {"a": ((X, X), (X, X))}, poison=["wrong-labels:0"])
+
+
+def codes(*columns):
+    return np.stack([np.resize(column, 6) for column in columns], 1)
+
+
+def test_codes_and_classes_of_ordinary_data_are_taken():
+    largest = 2**18 - 1  # of a tokenizer, where few of its tokens occur
+    data = federation_of("mine", {"a": ((codes([3, largest]), Y), (codes([0]), Y))})
+    assert data.inputs["inputs"].codes == (largest + 1,)
+    tokens = codes([5, largest], [7, largest])
+    data = federation_of("mine", {"a": ((tokens, tokens), (tokens, tokens))})
+    assert data.targets == Targets("next-token", largest + 1)
+    many = np.arange(0, 3_000_000, 10)[:, None]  # one in ten of all
+    data = federation_of("mine", {"a": ((many, many[:, 0] % 3), (many, many[:, 0] % 3))})
+    assert data.inputs["inputs"].codes == (2_999_991,)
+    data = with_one(train=(X, Y * 9_999))
+    assert data.targets.n_outputs == 10_000
+
+
+@pytest.mark.parametrize("far", [2**18, 10**8, 2**40, 2**62])
+def test_a_code_far_above_the_number_of_codes_is_refused_with_the_client_s_name(far):
+    odd = codes([0, far])
+    clients = {"good": ((codes([0, 1]), Y),) * 2, "odd": ((odd, Y),) * 2}
+    with pytest.raises(InvalidInputError, match=f"'odd': inputs has the code {far}, and no more"):
+        federation_of("mine", clients)
+    clients = {"odd": ((X, np.hstack([odd, odd])),) * 2}
+    sentence = "a target is beyond" if far > 2**53 else f"the target has the token {far}"
+    with pytest.raises(InvalidInputError, match=f"client 'odd': {sentence}"):
+        federation_of("mine", clients)
+
+
+def test_more_than_ten_thousand_classes_are_refused():
+    with pytest.raises(InvalidInputError, match="'odd' has the class 10000: there would be 10001"):
+        with_one(train=(X, Y * 10_000))
+    names = [f"class {k}" for k in range(10_001)]
+    with pytest.raises(InvalidInputError, match="there would be 10001 classes, and 10000 are the"):
+        with_one(train=(X, Y), class_names=names)
+    words = np.array(names)
+    many = (np.zeros((10_001, 1)), words)
+    with pytest.raises(InvalidInputError, match="there would be 10001 classes"):
+        federation_of("mine", {"a": (many, many)})
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_all_floats_are_refused_without_a_warning():
+    with pytest.raises(InvalidInputError, match="'odd': inputs of its training data has no finite"):
+        with_one(train=(X * 1e300, Y))

@@ -16,11 +16,18 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 CONTENT = b"12345678"
 SOUND = {"descr": "'<f4'", "fortran_order": "False", "shape": "(2,)"}
 
+LONG = {"'<f16'": 32, "'<c32'": 64, "'<f12'": 24, "'|O'": 16, "'<M8[s]'": 16, "'<f3'": 6}
+"""Bytes of two elements, where those are not eight: so that nothing but the type is odd."""
+
 DESCRS = [
     "'<f16'", "'<c32'", "'<f12'", "'|O'", "'<U2'", "'|S4'", "'|V4'", "'<M8[s]'", "'<m8[7x]'",
     "'<f3'", "'<f0'", "'<U0'", "'<U999999999'", "''", "'f4,f4'", "'(2,)f4'", "[('a', '<f4')]",
     "None", "3", "b'<f4'", "'<f4' * 2", "float",
 ]  # fmt: skip
+ROOM = {"(True,)": 4, f"(0, {10**23})": 0, f"(0, {2**62}, {2**62})": 0, f"(0, {2**60})": 0,
+        "()": 4, "(1,)": 4, "(3,)": 12, "(0, -1)": 0}  # fmt: skip
+"""Bytes behind a shape, where those are not eight."""
+
 SHAPES = [
     "(True,)", f"(0, {10**23})", "(0, 2**62, 2**62)", f"(0, {2**62}, {2**62})", f"({10**23},)",
     f"({2**62}, {2**62})", f"({2**63},)", f"({2**40},)", "(-1,)", "(-1, -2)", "(0, -1)", "(2.0,)",
@@ -58,8 +65,10 @@ def header(**entries: str) -> str:
 
 
 ARRAYS: dict[str, bytes] = {
-    **{f"descr {each[:30]}": npy(header(descr=each)) for each in DESCRS},
-    **{f"shape {each[:30]}": npy(header(shape=each)) for each in SHAPES},
+    **{f"descr {each[:30]}": npy(header(descr=each), content=bytes(LONG.get(each, 8)))
+       for each in DESCRS},
+    **{f"shape {each[:30]}": npy(header(shape=each), content=bytes(ROOM.get(each, 8)))
+       for each in SHAPES},
     **{f"order {each}": npy(header(fortran_order=each)) for each in ORDERS},
     **{f"a header of {name}": npy(text) for name, text in HEADERS.items()},
     "no bytes": b"",
@@ -72,7 +81,7 @@ ARRAYS: dict[str, bytes] = {
     "too few numbers": npy(header(), content=b"1234"),
     "too many numbers": npy(header(), content=CONTENT * 2),
     "a table of files": b"PK\3\4" + CONTENT,
-}
+}  # fmt: skip
 
 
 def with_array(data: bytes, stype: str = "numpy.ndarray") -> Callable[[RecordDict], RecordDict]:

@@ -70,7 +70,12 @@ def honest():
     return Outcome(DONE, reply, version="1.1").records()
 
 
-READ = {"not a number", "half a character", "a deep table", "a number of 400 digits"}
+READ = {"shape ()", "shape (1,)", "shape (3,)", f"shape (0, {2**60})"} | {
+    "not a number",
+    "half a character",
+    "a deep table",
+    "a number of 400 digits",
+}
 """Kinds of a reply that are records of a message: what is wrong with it, its task's form says."""
 
 

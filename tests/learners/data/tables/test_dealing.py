@@ -217,6 +217,44 @@ def test_parquet_and_npz_hold_the_same_table(deal, tmp_path):
                 assert np.array_equal(y, y2)
 
 
+def test_parquet_is_read_as_it_is_meant_whatever_its_types_and_row_groups(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="needs the extra tables")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra tables")
+    path, nan = tmp_path / "t.parquet", np.nan
+    days = arrow.array([0, None, 3], arrow.date32())
+    found = {
+        "whole": (arrow.array([1, None, 2**53]), [1, nan, 2.0**53]),
+        "half": (arrow.array(np.float16([1.5, 2, 3])), [1.5, 2, 3]),
+        "decimal": (arrow.array([1, None, 3]).cast(arrow.decimal128(22, 2)), [1, nan, 3]),
+        "truth": (arrow.array([True, None, False]), ["true", "", "false"]),
+        "day": (days, [0, nan, 3]),
+        "time": (days.cast(arrow.timestamp("ns")), [0, nan, 3]),
+        "text": (arrow.array(["a", None, "b"]), ["a", "", "b"]),
+        "category": (arrow.array(["a", None, "b"]).dictionary_encode(), ["a", "", "b"]),
+        "codes": (arrow.array([7, None, 5]).dictionary_encode(), [7, nan, 5]),
+        "nothing": (arrow.nulls(3), ["", "", ""]),
+    }
+    table = arrow.table({name: column for name, (column, _) in found.items()})
+    for how in ({}, {"row_group_size": 1}, {"use_dictionary": False}, {"compression": "gzip"}):
+        parquet.write_table(table, path, **how)
+        columns = read_table(path).columns
+        for name, (_, cells) in found.items():
+            np.testing.assert_array_equal(columns[name], np.array(cells, columns[name].dtype))
+
+
+def test_a_large_parquet_file_of_few_different_texts_is_read(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="needs the extra tables")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra tables")
+    rng = np.random.default_rng(0)
+    n = 300_000
+    table = {"hospital": np.sort(rng.choice(["north clinic", "south clinic"], n))}
+    table |= {f"x{k}": rng.integers(0, 3, n) for k in range(8)} | {"y": rng.normal(size=n)}
+    parquet.write_table(arrow.table(table), tmp_path / "t.parquet", compression="zstd")
+    columns = read_table(tmp_path / "t.parquet").columns
+    assert len(columns["hospital"]) == n
+    assert np.array_equal(columns["y"], table["y"])
+
+
 def with_cell(row, column, value):
     """Return the hospitals with another cell."""
     lines = [line.split(",") for line in hospitals()]
