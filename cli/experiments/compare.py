@@ -85,24 +85,29 @@ def compare_command(
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Row to take differences from. [default: the best one]"),
+        typer.Option(
+            metavar="NAME", help="Row to compare the others with. [default: the best one]"
+        ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="METRIC", help="What to compare by, as in loss. [default: accuracy if there is]"
+            metavar="METRIC",
+            help="Metric to compare by, as in loss. [default: accuracy if there is one]",
         ),
     ] = None,
     by_domain: Annotated[
         bool,
-        typer.Option("--by-domain", help="Show the mean of each domain, and that of all clients."),
+        typer.Option(
+            "--by-domain", help="Show the mean of each domain beside the mean of all clients."
+        ),
     ] = False,
     jobs: Annotated[
         int,
         typer.Option(
             min=0,
             help="Runs at a time, each a process with one thread; 0 takes as many as there are"
-            " cores. No figure depends on it.",
+            " cores. Does not change the results.",
         ),
     ] = 1,
     format_: Annotated[

@@ -57,9 +57,7 @@ def reproduce_command(
     jobs: Annotated[
         int, typer.Option(min=0, help="Runs at a time; 0 takes as many as there are cores.")
     ] = 1,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would take, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate the cost and exit.")] = False,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

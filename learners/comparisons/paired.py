@@ -12,8 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from coalitions.errors import InvalidInputError
 
 CONFIDENCE = 0.95
@@ -151,6 +149,8 @@ def ranks(
     >>> ranks({"a": [0.5], "b": [0.9], "c": [0.5]})
     {'a': [2.5], 'b': [1.0], 'c': [2.5]}
     """
+    import numpy as np
+
     # Equal accuracies may differ in the last bit, when they were summed in another order.
     table = np.round(np.array(list(scores.values()), np.float64), 12)
     table = -table if lower_is_better else table

@@ -54,131 +54,129 @@ class RunConfig:
         Federated method; `coalitions algorithms` lists them.
     aggregation
         How the server combines models: mean, median, geometric-median, or trimmed-mean, krum,
-        multi-krum, which take the share of liars after a colon (0.2 if it is not given).
+        multi-krum, the last three with a share of liars after a colon (0.2 if it is missing).
     norm_limit
-        A reply whose model has a norm more than so many times the median of the round's replies is
-        left out.
+        Leave out a reply whose model norm exceeds this many times the median norm of the round.
     rounds
         Number of rounds.
     participation
         Share of the clients that take part in each round.
     attendance
-        Which ones: random; fixed, the same always; diurnal:PERIOD, for that share of every PERIOD
-        rounds, each from a round of its own. Or whose replies arrive: dropout:P loses each with
-        probability P; deadline:T those of clients that need more than T times what is usual.
+        Which clients take part: random; fixed, always the same; diurnal:PERIOD, each for that share
+        of every PERIOD rounds. Or whose replies are lost: dropout:P loses each with probability P;
+        deadline:T those of clients that need more than T times the usual time.
     dataset
-        Data set: a name, `coalitions datasets` lists them; a table (.csv .tsv .xlsx .parquet
-        .npz); or a folder with one folder for each client.
+        Data set: a name from `coalitions datasets`, a table (.csv .tsv .xlsx .parquet .npz), or a
+        folder with one folder per client.
     target
-        Column of a table that is predicted.
+        Column of a table to predict.
     client_column
-        Column of a table with the client's name.
+        Column of a table that names the client.
     group_column
-        Column of a table with what a client belongs to; no input, but the truth that a report
-        compares coalitions with, and the groups of the method domain.
+        Column of a table that names the client's true group. It is not an input: reports compare
+        coalitions with it, and the method domain uses it.
     schema
-        File (.json .toml) with the columns, categories and classes that clients agreed on.
+        File (.json .toml) with the columns, categories and classes that all clients use.
     share_statistics
-        Whether numbers of a table are scaled by pooled sums and counts, which then leave clients.
+        Scale the numbers of a table by pooled sums and counts, which clients then send.
     data_sha256
-        Checksum of a table or folder: what is there must be what it was.
+        Expected checksum of a table or folder.
     data_dir
         Folder with data files.
     clients
-        Number of clients; with data of your own, as many as there are.
+        Number of clients; fixed by your data if they name clients.
     new_clients
-        How many of them, the last ones, are held out of training: when it is over, each gets a
-        model by what the method has for newcomers.
+        Hold out this many clients (the last ones). After training each gets a model in the method's
+        way for newcomers.
     partition
-        Who has what: iid, pathological:K, distinct:K, ring:K, labels:…, dirichlet:ALPHA,
-        quantity:ALPHA or domains;
-        auto is what is usual with the data set, mostly pathological:2.
+        How data are dealt to clients: iid, pathological:K, distinct:K, ring:K, labels:…,
+        dirichlet:ALPHA, quantity:ALPHA or domains; auto is the usual one of the data set, mostly
+        pathological:2.
     train_size
-        Samples a client trains on, those for validation included.
+        Training samples per client, including those for validation.
     train_sizes
-        The same for each client, in order, where they differ: 200,200,125,197.
+        Training samples of each client, in order, if they differ: 200,200,125,197.
     test_size
-        Samples a client is tested on.
+        Test samples per client.
     test_sizes
-        The same for each client, in order, where they differ: 240,281,39,76.
+        Test samples of each client, in order, if they differ: 240,281,39,76.
     validation_share
-        Share of a client's training samples that is set aside for validation.
+        Share of a client's training samples set aside for validation.
     evaluate_on
-        What models are scored on: test data; or validation, a fifth of the training samples that
-        is held out for it, while test data stay unseen, as for choosing options.
+        Data to score models on: test; or validation, a fifth of the training samples, for choosing
+        options.
     task
-        What is learnt: one class of several, several labels, numbers, or the next token; auto is
-        what the data are.
+        What to learn: one class, several labels, numbers, or the next token; auto decides by the
+        data.
     metric
-        What models are judged by; the first comes first in results.
+        Metrics to judge models by; the first one leads in results.
     poison
         Poisoned data, KIND:CLIENTS: wrong-labels:3,4, swap-1-7:5 or noise:2.
     model
-        Network; auto takes the one that suits the data.
+        Network; auto takes one that suits the data.
     weights
-        File (.safetensors) with the weights that training begins with; a head may be missing.
+        File (.safetensors) with the initial weights; the head may be missing.
     weights_sha256
-        Checksum of that file: what is there must be what it was.
+        Expected checksum of that file.
     loss
-        What training makes small: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto is
-        what is usual with the task.
+        Training loss: cross-entropy, balanced-cross-entropy, bce, mse or huber; auto decides by the
+        task.
     local_epochs
-        Passes over a client's data in a round.
+        Passes over a client's data per round.
     patience
-        Local epochs without a lower loss on a client's validation data after which it stops for
-        this round; it goes on with the model of its best epoch.
+        Stop a client's local training after this many epochs without a lower validation loss, and
+        take its best epoch.
     keep
-        Which model a client ends with: that of the last round; or of its best one, where the loss
-        on its validation data was lowest so far. Training is the same.
+        Which model a client ends with: that of the last round, or that of the round with the lowest
+        validation loss (best). Training is the same.
     batch_size
-        Samples in a batch.
+        Samples per batch.
     optimizer
-        Optimiser for local training: sgd or adam; or, slower, adadelta, adagrad, adamax, adamw,
-        asgd, nadam, radam, rmsprop or rprop of torch.optim. It starts afresh in each round.
+        Local optimiser: sgd or adam; slower: adadelta, adagrad, adamax, adamw, asgd, nadam, radam,
+        rmsprop or rprop of torch.optim. It starts afresh in each round.
     lr
         Learning rate.
     schedule
-        The learning rate over rounds: constant; cosine, towards 0; or step:EVERY:FACTOR, which
-        multiplies it by FACTOR after every EVERY rounds.
+        Learning rate over rounds: constant; cosine, towards 0; or step:EVERY:FACTOR, multiplied by
+        FACTOR every EVERY rounds.
     warmup
-        Rounds before that in which the learning rate grows evenly to `lr`.
+        Rounds in which the learning rate grows linearly to `lr` first.
     momentum
         Momentum of sgd.
     weight_decay
-        Share of the weights that is added to their gradient; adamw takes it off the weights.
+        Weight decay: added to the gradient (L2), or decoupled with adamw.
     max_gradient_norm
-        Longest gradient of a batch that is followed; a longer one is cut to it. It protects
-        nobody's privacy: `clip` does.
+        Clip longer batch gradients to this norm. This is for stability; `clip` is for privacy.
     augment
-        What is done to pictures in training: flip mirrors half of them, crop moves them by up to an
+        Augmentation of training pictures: flip mirrors half of them, crop shifts them by up to an
         eighth of their side, flip,crop does both.
     noise
         Standard deviation of the noise that clients add, in units of `clip`.
     clip
-        Most that an update (with `dp` records: the gradient of a sample) can weigh.
+        Largest norm of an update (with `dp` records: of a sample's gradient).
     epsilon
-        Privacy to keep within: chooses the noise for the whole run.
+        Privacy budget ε: sets the noise for the whole run.
     delta
-        The δ that ε goes with.
+        Privacy parameter δ.
     dp
-        What is made private: a client's updates, or its single records (DP-SGD).
+        What to protect: a client's updates, or its single records (DP-SGD).
     seed
         Source of all randomness.
     device
         Where to compute; auto takes a GPU if there is one.
     compute
-        How clients train in one process: one after the other, or stacked, all at once as one
-        network with more dimensions; auto stacks them on cuda.
+        How clients train in one process: one after the other, or stacked as one network with an
+        extra dimension; auto stacks on cuda.
     engine
-        Who carries messages between server and clients.
+        What carries messages between server and clients.
     workers
-        Worker processes; 0 takes as many as there are cores.
+        Worker processes; 0 means one per core.
     evaluate_every
-        Rounds from one test of all clients to the next; the last round always has one.
+        Test all clients every so many rounds, and in the last one.
     checkpoint_every
-        Rounds from one checkpoint to the next; the last round always has one.
+        Write a checkpoint every so many rounds, and in the last one.
     plugins
-        Modules to import first: they register data sets, networks or algorithms of your own.
+        Modules to import first, which register data sets, networks or algorithms of your own.
     options
         The algorithm's own options.
     """
@@ -195,13 +193,13 @@ class RunConfig:
     group_column: str | None = _data(None, unset="none", changes="data")
     schema: str | None = _data(None, unset="the union of the clients' names", changes="models")
     share_statistics: bool = _data(False, changes="models")
-    data_sha256: str | None = _data(None, unset="it is worked out", changes="data")
+    data_sha256: str | None = _data(None, unset="computed", changes="data")
     data_dir: str | None = _data(None, unset="$COALITIONS_DATA", changes="data")
     clients: int = _data(10, least=1, changes="data")
     new_clients: int = _data(0, least=0, changes="data")
     partition: str = _data("auto", changes="data")
     train_size: int | None = _data(
-        None, least=1, unset="what is usual with the data set, mostly all", changes="data"
+        None, least=1, unset="the usual number of the data set, mostly all", changes="data"
     )
     train_sizes: tuple[int, ...] = _data((), needs={"train_size": None}, changes="data")
     test_size: int | None = _data(
@@ -214,16 +212,16 @@ class RunConfig:
         "auto", changes="scores"
     )
     metric: tuple[str, ...] = _data(
-        (), names="metrics", unset="accuracy, or what is usual with the task", changes="scores"
+        (), names="metrics", unset="accuracy, or the usual one of the task", changes="scores"
     )
     poison: tuple[str, ...] = _data((), changes="data")
     model: str = _training("auto", names="models", changes="models")
     weights: str | None = _training(None, unset="drawn from the seed", changes="models")
-    weights_sha256: str | None = _training(None, unset="it is worked out", changes="models")
+    weights_sha256: str | None = _training(None, unset="computed", changes="models")
     loss: str = _training("auto", changes="models")
     local_epochs: int = _training(2, least=1, changes="models")
     patience: int | None = _training(
-        None, least=1, unset="all local epochs are trained", changes="models"
+        None, least=1, unset="train all local epochs", changes="models"
     )
     keep: Literal["last", "best"] = _training("last", changes="models")
     batch_size: int = _training(10, least=1, changes="models")
@@ -235,15 +233,13 @@ class RunConfig:
     weight_decay: float | None = _training(
         None, least=0, unset="none, but 0.01 with adamw", changes="models"
     )
-    max_gradient_norm: float | None = _training(
-        None, above=0, unset="gradients are followed as they are", changes="models"
-    )
+    max_gradient_norm: float | None = _training(None, above=0, unset="no limit", changes="models")
     augment: str | None = _training(None, unset="nothing", changes="models")
     noise: float | None = _privacy(None, least=0, unset="none", changes="models")
     clip: float | None = _privacy(
-        None, above=0, unset="1 with epsilon, else nothing is clipped", changes="models"
+        None, above=0, unset="1 with epsilon, else no clipping", changes="models"
     )
-    epsilon: float | None = _privacy(None, above=0, unset="noise decides", changes="models")
+    epsilon: float | None = _privacy(None, above=0, unset="given by noise", changes="models")
     delta: float = _privacy(_DEFAULT_DELTA, above=0, below=1, changes="epsilon")
     dp: Literal["updates", "records"] = _privacy("updates", changes="models")
     seed: int = _machine(0, least=0, changes="models")
