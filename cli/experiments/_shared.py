@@ -14,7 +14,6 @@ from cli.terminal.completion import completion
 from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError
 from coalitions.plugins import import_plugins
-from learners.settings.seeding import seeds_of
 
 SEEDS = "N|N,N,…|N-N"
 """What --seeds takes."""
@@ -151,6 +150,8 @@ def _seeds(
     first: int,
 ) -> list[int] | None:
     """Return the seeds that are asked for; those of the file are taken out of its values."""
+    from learners.settings.seeding import seeds_of
+
     filed, alone = values.pop("seeds", None), values.pop("seed", None)
     if several is not None and one is not None:
         raise InvalidInputError("--seeds and --seed both say which seeds: give one")

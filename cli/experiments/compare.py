@@ -28,7 +28,6 @@ from cli.terminal.completion import check_names
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
 from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError, did_you_mean
-from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
     from learners.comparisons.cells import Cell
@@ -143,6 +142,7 @@ def compare_command(
                 check_names({"algorithms": name}, plugin)
     from learners.comparisons.baseline import record_baseline
     from learners.comparisons.comparison import planned_runs
+    from learners.settings.seeding import seeds_of
 
     shared = shared_by_all(
         config,
