@@ -185,8 +185,8 @@ def _exit_code() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _in_flags(error: Exception) -> str:
-    """Return what an error says, in the flags of the command that was typed."""
+def _in_flags(error: Warning | Exception | str) -> str:
+    """Return what an error or a warning says, in the flags of the command that was typed."""
     from cli.terminal.flags import in_flags
 
     typed = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -206,7 +206,7 @@ def _own_words(shown: Callable[..., None]) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:  # noqa: ANN401 (as it comes)
         if issubclass(category, DamagedFileWarning | InputWarning):
-            _complain(message, 0)
+            _complain(_in_flags(message), 0)
         else:
             shown(message, category, *more, **named)
 

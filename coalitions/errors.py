@@ -18,6 +18,7 @@ A message is one sentence that says what came, what was expected and what to do.
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Iterable
 
 from coalitions.characters import plain
@@ -71,7 +72,6 @@ class InputWarning(UserWarning):
 
 def warn_caller(message: str, kind: type[Warning] = InputWarning) -> None:
     """Warn of something at the line that called this project, however deep in it we are."""
-    import sys
     import warnings
 
     level, frame = 2, sys._getframe(1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.characters import composed
+from coalitions.characters import composed, many
 from coalitions.errors import InvalidInputError, shown, spoken, warn_caller
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, Nodes, Structured
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -40,12 +42,31 @@ HEADS_LIMIT = 2.0**1000
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Relative difference of s_ij and s_ji that is no difference: what a few operations round off."""
 
-SYMMETRISE = {
+NEARLY_ONE = 1e-9
+"""How far from 1 the correlation of something with itself may be."""
+
+SYMMETRISE: dict[str, Callable[[Any, Any], Any]] = {
     # The same for (b, a) as for (a, b), to the last bit; and the sum of two halves cannot overflow.
     "mean": lambda a, b: np.where(a == b, a, a / 2 + b / 2),
+    "sum": lambda a, b: a + b,
     "min": np.minimum,
     "max": np.maximum,
 }
+
+CHOICES = "mean, sum, min or max"
+
+ONE_WAY = {
+    "mean": "half of each counts",
+    "sum": "each counts in full",
+    "min": "each counts as the smaller of itself and 0",
+    "max": "each counts as the larger of itself and 0",
+}
+"""What becomes of a number whose other direction is 0."""
+
+TOO_LARGE = (
+    "synergies add up to more than a float can be (1.8e308); divide all of them by the same number,"
+    " 1e10 for instance"
+)
 
 
 class Edges(NamedTuple):
@@ -54,6 +75,20 @@ class Edges(NamedTuple):
     i: IntVector
     j: IntVector
     weight: FloatVector
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What makes synergies of the numbers that somebody has; see `SynergyGraph`."""
+
+    symmetrise: str | None = None
+    missing: float | None = None
+    threshold: float | str | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What to do, as keyword arguments of `SynergyGraph`."""
+        return dict(vars(self))
 
 
 class SynergyGraph:
@@ -69,16 +104,25 @@ class SynergyGraph:
     labels
         Names of the players; "0" … "n−1" if there are none.
     symmetrise
-        ``"mean"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not symmetric.
-        What a few operations round off (1.8e-15 of the number) makes no difference.
+        ``"mean"``, ``"sum"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not
+        symmetric. What a few operations round off (1.8e-15 of the number) makes no difference.
     missing
         What a pair is worth of which nothing is known (NaN). If one of s_ij and s_ji is known, it
         counts for both. Without it, NaN is refused.
+    threshold
+        A number to subtract from every pair, or ``"mean"``: that of all pairs. Correlations and
+        similarities need it, since pairs below it must count against being together. It comes
+        last, after `missing` and `symmetrise`. Of a graph of edges every pair must be there.
 
     Notes
     -----
     A graph is immutable. It keeps the matrix or the edges, whichever it was made from; the other
     is built when it is asked for.
+
+    Wherever a player is asked for, a text is a label and a whole number a position. But a graph
+    that comes from networkx, igraph or a DataFrame keeps its `nodes`, and there a number is a node.
+
+    ``remarks`` has a sentence on one-way pairs, if there were some, and one on the threshold.
 
     Examples
     --------
@@ -94,27 +138,30 @@ class SynergyGraph:
         *,
         symmetrise: str | None = None,
         missing: float | None = None,
+        threshold: float | str | None = None,
     ) -> None:
         self._labels: tuple[str, ...]
+        self._nodes: Sequence[Hashable]
         self._sparse: bool
         self._matrix: FloatMatrix | None = None
         self._edges: Edges | None = None
+        self.remarks: tuple[str, ...] = ()
+        treatment = Treatment(symmetrise, missing, threshold)
         if not isinstance(matrix, np.ndarray | list | tuple):
             from coalitions.files.objects import matrix_of
 
-            matrix, labels = matrix_of(matrix, labels, symmetrise, missing)
+            matrix, labels = matrix_of(matrix, labels, treatment)
             if isinstance(matrix, SynergyGraph):
-                self._labels, self._sparse = matrix._labels, matrix._sparse
-                self._matrix, self._edges = matrix._matrix, matrix._edges
+                self.__dict__.update(matrix.__dict__)
                 return
         self._sparse = hasattr(matrix, "tocoo")
         if self._sparse:
-            self._labels = _label_tuple(labels, _side(np.shape(matrix)))
-            self._edges = _edges_of_sparse(matrix, self._labels, symmetrise)
+            self._labels, self._nodes = _named(labels, _side(np.shape(matrix)))
+            self._edges, self.remarks = _edges_of_sparse(matrix, self._labels, treatment)
         else:
             dense = _square(matrix)
-            self._labels = _label_tuple(labels, len(dense))
-            self._matrix = _checked_matrix(dense, self._labels, symmetrise, missing)
+            self._labels, self._nodes = _named(labels, len(dense))
+            self._matrix, self.remarks = _checked_matrix(dense, self._labels, treatment)
 
     @classmethod
     def from_edges(
@@ -124,6 +171,8 @@ class SynergyGraph:
         j: ArrayLike,
         weight: ArrayLike,
         labels: Iterable[Hashable] | None = None,
+        *,
+        threshold: float | str | None = None,
     ) -> SynergyGraph:
         """Return a graph that stores only its edges.
 
@@ -137,14 +186,18 @@ class SynergyGraph:
             Synergy of each pair.
         labels
             Names of the players.
+        threshold
+            As for a matrix, if there is an edge for every pair.
         """
         graph = cls.__new__(cls)
         if not isinstance(n_players, int | np.integer) or n_players < 1:
             raise InvalidInputError(
                 f"n_players is {shown(n_players)}; there must be at least one player"
             )
-        graph._labels = _label_tuple(labels, n_players)
-        graph._edges = _checked_edges(n_players, i, j, weight, graph._labels)
+        graph._labels, graph._nodes = _named(labels, n_players)
+        graph._edges, graph.remarks = _checked_edges(
+            n_players, i, j, weight, graph._labels, threshold
+        )
         graph._matrix = None
         graph._sparse = True
         return graph
@@ -167,8 +220,21 @@ class SynergyGraph:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the players."""
+        """Names of the players, all different."""
         return self._labels
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The players as whoever made the graph calls them: nodes, labels, or 0 … n−1.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> graph = SynergyGraph(nx.Graph([(2, 4), (4, (0, 1))]))
+        >>> graph.nodes, graph.labels
+        ((2, 4, (0, 1)), ('2', '4', '(0, 1)'))
+        """
+        return self._nodes if isinstance(self._nodes, tuple) else tuple(self._nodes)
 
     @property
     def is_sparse(self) -> bool:
@@ -210,12 +276,12 @@ class SynergyGraph:
             self._matrix = matrix
         return self._matrix
 
-    def value(self, structure: CoalitionStructure | Iterable[Iterable[int | str]]) -> float:
+    def value(self, structure: Structured) -> float:
         r"""Return the sum of all synergies inside coalitions, correctly rounded.
 
         .. math:: v(\mathcal{C}) = \sum_{C \in \mathcal{C}} \sum_{i<j \in C} s_{ij}
 
-        A structure may be lists of players, by number or by name: ``[["ann", "bob"], ["cleo"]]``.
+        A structure may be lists of players: ``[["ann", "bob"], ["cleo"]]``; see `structure`.
 
         Raises
         ------
@@ -224,10 +290,10 @@ class SynergyGraph:
         """
         return weight_sum(self.edges.weight[self._together(self.structure(structure))])
 
-    def structure(
-        self, coalitions: CoalitionStructure | Iterable[Iterable[int | str]]
-    ) -> CoalitionStructure:
-        """Return the structure of lists of players, by number or by name.
+    def structure(self, coalitions: Structured) -> CoalitionStructure:
+        """Return the structure of lists of players, or of what `solve` returned.
+
+        Players are given by number or by name, or as the `nodes` of another library's graph.
 
         Raises
         ------
@@ -242,13 +308,22 @@ class SynergyGraph:
         """
         if isinstance(coalitions, CoalitionStructure):
             return coalitions
+        solved = getattr(coalitions, "structure", None)
+        if isinstance(solved, CoalitionStructure):
+            whose = getattr(getattr(coalitions, "graph", None), "labels", self._labels)
+            if whose != self._labels and set(whose) == set(self._labels):
+                raise InvalidInputError(
+                    "the solution is of a graph with these players in another order; give its"
+                    " named, which is the coalitions by name"
+                )
+            return solved
         if isinstance(coalitions, str) or not isinstance(coalitions, Iterable):
             raise InvalidInputError(
                 f"{shown(coalitions)} is no structure; give lists of players: [[0, 1], [2]]"
             )
         return CoalitionStructure(coalitions, self)
 
-    def inside(self, structure: CoalitionStructure | Iterable[Iterable[int | str]]) -> FloatVector:
+    def inside(self, structure: Structured) -> FloatVector:
         """Return what each coalition of a structure is worth, in their order.
 
         Raises
@@ -286,10 +361,11 @@ class SynergyGraph:
     def subgraph(self, players: Sequence[int] | IntVector) -> SynergyGraph:
         """Return the graph of some players, in the order given."""
         chosen = np.asarray(players, np.int64)
-        labels = tuple(self._labels[p] for p in chosen)
         part = SynergyGraph.__new__(SynergyGraph)
-        part._labels = labels
-        part._sparse = self._sparse
+        part._labels = tuple(self._labels[p] for p in chosen)
+        kind = Nodes if isinstance(self._nodes, Nodes) else tuple
+        part._nodes = kind(self._nodes[p] for p in chosen)
+        part._sparse, part.remarks = self._sparse, ()
         if self._matrix is not None:
             matrix = self._matrix[np.ix_(chosen, chosen)]
             matrix.flags.writeable = False
@@ -315,7 +391,8 @@ class SynergyGraph:
         if weight.shape != old.shape or not np.isfinite(weight).all():
             raise InvalidInputError(f"{len(old)} edges need as many finite weights")
         other = SynergyGraph.__new__(SynergyGraph)
-        other._labels, other._sparse = self._labels, self._sparse
+        other._labels, other._nodes = self._labels, self._nodes
+        other._sparse, other.remarks = self._sparse, ()
         kept = weight != 0
         other._edges = Edges(*_frozen(i[kept], j[kept], weight[kept]))
         other._matrix = None
@@ -335,6 +412,7 @@ class SynergyGraph:
         format: str | None = None,
         symmetrise: str | None = None,
         missing: float | None = None,
+        threshold: float | str | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> SynergyGraph:
         """Read a graph from a file; its ending, or `format`, says how.
@@ -346,14 +424,16 @@ class SynergyGraph:
         ----------
         path, format
             What to read.
-        symmetrise, missing
+        symmetrise, missing, threshold
             As for a matrix; in a table, a blank cell is unknown.
         tell
-            Called with one line on how a table was understood, if that was not plain.
+            Called with a line on how a table was understood, if that was not plain, and one each on
+            pairs with a number in one direction only, and on the threshold.
         """
         from coalitions.files.graphs import read_graph
 
-        return read_graph(path, format=format, symmetrise=symmetrise, missing=missing, tell=tell)
+        treatment = Treatment(symmetrise, missing, threshold)
+        return read_graph(path, treatment, format=format, tell=tell)
 
     def write(self, path: str | Path) -> None:
         """Write the graph to a file whose ending says how; see `read`."""
@@ -368,15 +448,18 @@ class SynergyGraph:
         *,
         weight: str = "weight",
         symmetrise: str | None = None,
+        threshold: float | str | None = None,
     ) -> SynergyGraph:
         """Return the synergy graph of a networkx graph; an edge without weight counts 1.
 
-        Nodes become players in the graph's order, named by ``str(node)``. A directed graph is a
-        matrix that need not be symmetric: say how to make it so with `symmetrise`.
+        Nodes become players in the graph's order: `nodes` has them as they are, `labels` as text.
+        A directed graph is a matrix that need not be symmetric: say how to make it so with
+        `symmetrise`.
         """
         from coalitions.files.objects import graph_of_networkx
 
-        return graph_of_networkx(graph, weight=weight, symmetrise=symmetrise)
+        treatment = Treatment(symmetrise, threshold=threshold)
+        return graph_of_networkx(graph, treatment, weight=weight)
 
     @classmethod
     def from_igraph(
@@ -385,15 +468,17 @@ class SynergyGraph:
         *,
         weight: str = "weight",
         symmetrise: str | None = None,
+        threshold: float | str | None = None,
     ) -> SynergyGraph:
         """Return the synergy graph of an igraph graph; an edge without weight counts 1.
 
-        Players are named by the vertices' ``name``, if they have one. A directed graph is treated
-        as by `from_networkx`.
+        Its `nodes` are the vertices' ``name``, if they have one, else their numbers. A directed
+        graph is treated as by `from_networkx`.
         """
         from coalitions.files.objects import graph_of_igraph
 
-        return graph_of_igraph(graph, weight=weight, symmetrise=symmetrise)
+        treatment = Treatment(symmetrise, threshold=threshold)
+        return graph_of_igraph(graph, treatment, weight=weight)
 
     @classmethod
     def from_frame(
@@ -403,6 +488,7 @@ class SynergyGraph:
         *,
         symmetrise: str | None = None,
         missing: float | None = None,
+        threshold: float | str | None = None,
     ) -> SynergyGraph:
         """Return the graph of a pandas DataFrame of pairs.
 
@@ -414,25 +500,18 @@ class SynergyGraph:
         columns
             The two columns of names and the column of numbers. Without it, there must be just
             these three, or columns with common names, such as from, to and weight.
-        symmetrise, missing
+        symmetrise, missing, threshold
             As for a matrix.
         """
         from coalitions.files.objects import graph_of_pairs_frame
 
-        return graph_of_pairs_frame(frame, columns, symmetrise=symmetrise, missing=missing)
+        return graph_of_pairs_frame(frame, columns, Treatment(symmetrise, missing, threshold))
 
     def to_networkx(self) -> nx.Graph:
-        """Return an undirected networkx graph with the labels as nodes and ``weight`` on edges."""
-        import networkx as nx
+        """Return an undirected networkx graph of the `nodes`, with ``weight`` on edges."""
+        from coalitions.files.objects import networkx_graph
 
-        graph = nx.Graph()
-        graph.add_nodes_from(self._labels)
-        i, j, weight = self.edges
-        graph.add_weighted_edges_from(
-            (self._labels[a], self._labels[b], w)
-            for a, b, w in zip(i.tolist(), j.tolist(), weight.tolist(), strict=True)
-        )
-        return graph
+        return networkx_graph(self, self.nodes)
 
     def __repr__(self) -> str:
         return f"SynergyGraph({self.n_players} players, {len(self.edges.weight)} edges)"
@@ -457,10 +536,7 @@ def weight_sum(weights: FloatVector) -> float:
         try:
             return float(sum(map(Fraction, weights.tolist()), Fraction(0)))
         except OverflowError:
-            raise InvalidInputError(
-                "synergies add up to more than a float can be (1.8e308); divide all of them by"
-                " the same number, 1e10 for instance"
-            ) from None
+            raise InvalidInputError(TOO_LARGE) from None
 
 
 def _partial_sums(weights: FloatVector) -> list[float]:
@@ -493,15 +569,24 @@ def _frozen(*arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
     return arrays
 
 
-def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str, ...]:
+def _named(
+    labels: Iterable[Hashable] | None, n_players: int
+) -> tuple[tuple[str, ...], Sequence[Hashable]]:
+    """Return the names of the players as text, and what their user calls them."""
     if labels is None:
         if n_players > UNNAMED_LIMIT:
             raise InvalidInputError(
                 f"{shown(n_players)} players without names are too many; more than"
                 f" {UNNAMED_LIMIT} need labels"
             )
-        return tuple(map(str, range(n_players)))
-    given = tuple(str(label) for label in labels)
+        return tuple(map(str, range(n_players))), range(n_players)
+    if isinstance(labels, Nodes):
+        nodes: tuple[Hashable, ...] = labels
+        given = _distinct_texts(labels)
+    else:
+        # An array's own elements print as np.int64(1).
+        nodes = tuple(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+        given = tuple(map(str, nodes))
     names = tuple(map(composed, given))
     if len(names) != n_players:
         raise InvalidInputError(
@@ -514,7 +599,31 @@ def _label_tuple(labels: Iterable[Hashable] | None, n_players: int) -> tuple[str
             " NFD); labels must differ"
         )
     check_names(names)
-    return names
+    return names, nodes
+
+
+def _distinct_texts(nodes: Nodes) -> tuple[str, ...]:
+    """Return a text for each node; where several read the same, those that are no text add more.
+
+    Examples
+    --------
+    >>> _distinct_texts(Nodes([1, "1", 2]))
+    ('1 (int)', '1', '2')
+    """
+    texts = [str(node) for node in nodes]
+    times = Counter(texts)
+    if len(times) == len(texts) or len(nodes.place) < len(nodes):
+        return tuple(texts)  # what is there twice is refused as a label
+    taken = {text for text, node in zip(texts, nodes, strict=True) if isinstance(node, str)}
+    taken |= {text for text in times if times[text] == 1}
+    for k, node in enumerate(nodes):
+        if times[texts[k]] == 1 or isinstance(node, str):
+            continue
+        kind = type(node).__name__
+        choices = (f"{texts[k]} ({kind}{number})" for number in ("", *range(2, len(nodes) + 2)))
+        texts[k] = next(text for text in choices if text not in taken)
+        taken.add(texts[k])
+    return tuple(texts)
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -590,12 +699,14 @@ def _floats(
 
 
 def _checked_matrix(
-    matrix: FloatMatrix, labels: tuple[str, ...], symmetrise: str | None, missing: float | None
-) -> FloatMatrix:
-    _ignore_diagonal(np.diag(matrix), labels)
+    matrix: FloatMatrix, labels: tuple[str, ...], treatment: Treatment
+) -> tuple[FloatMatrix, tuple[str, ...]]:
+    """Return the synergies, and remarks on what became of the numbers."""
+    _ignore_diagonal(np.diag(matrix), labels, matrix, treatment)
     np.fill_diagonal(matrix, 0.0)  # ours: `_square` has copied it
-    if missing is not None:
-        _fill_in(matrix, missing)
+    remarks = []
+    if treatment.missing is not None:
+        remarks += _fill_in(matrix, treatment.missing)
     finite = np.isfinite(matrix)
     if not finite.all():
         a, b = np.argwhere(~finite)[0]
@@ -605,8 +716,12 @@ def _checked_matrix(
             f" {matrix[a, b]}; every cell must be a finite number"
             f"{unknown if np.isnan(matrix[a, b]) else ''}"
         )
-    if symmetrise is not None:
-        matrix = _symmetriser(symmetrise)(matrix, matrix.T)
+    if treatment.symmetrise is not None:
+        there = matrix != 0
+        known = int(np.count_nonzero(np.triu(there | there.T)))
+        one_way = int(np.count_nonzero(there & ~there.T))
+        remarks += _one_way(one_way, known, treatment.symmetrise)
+        matrix = _symmetrised(treatment.symmetrise, matrix, matrix.T)
     differing = matrix != matrix.T
     if differing.any():
         a, b = np.nonzero(np.triu(differing))
@@ -615,10 +730,57 @@ def _checked_matrix(
             raise _not_symmetric(
                 labels[a[far[0]]], labels[b[far[0]]], *matrix[[a, b], [b, a]][:, far[0]].tolist()
             )
-        matrix[a, b] = matrix[b, a] = _symmetriser("mean")(matrix[a, b], matrix[b, a])
+        matrix[a, b] = matrix[b, a] = _symmetrised("mean", matrix[a, b], matrix[b, a])
     matrix = np.ascontiguousarray(matrix)
+    if treatment.threshold is not None and len(matrix) > 1:
+        above = matrix[np.triu_indices(len(matrix), 1)]
+        limit, told = _limit(treatment.threshold, above)
+        matrix -= limit
+        np.fill_diagonal(matrix, 0.0)
+        _check_finite(matrix)
+        remarks.append(told)
     matrix.flags.writeable = False
-    return matrix
+    return matrix, tuple(remarks)
+
+
+def _limit(threshold: float | str, weights: FloatVector) -> tuple[float, str]:
+    """Return what to subtract from all pairs, and the remark on it."""
+    every = f"every one of {len(weights)} pairs" if len(weights) > 1 else "the one pair"
+    if isinstance(threshold, str) and threshold == "mean":
+        mean = weight_sum(weights) / len(weights)
+        return mean, f"the mean of all pairs, {mean:.6g}, was subtracted from {every}"
+    try:
+        limit = math.nan if isinstance(threshold, bool | str) else float(threshold)
+    except (TypeError, ValueError, OverflowError):
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise InvalidInputError(
+            f"threshold is {shown(threshold)}; it must be a finite number, or 'mean'"
+        )
+    return limit, f"{spoken(limit)} was subtracted from {every}"
+
+
+def _one_way(one_way: int, known: int, how: str) -> list[str]:
+    """Return the remark on pairs of which one direction alone has a number, if there are some."""
+    if not one_way:
+        return []
+    return [f"{one_way} of {known} pairs are one-way (the other direction is 0): {ONE_WAY[how]}"]
+
+
+def _check_finite(weights: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    """Refuse what became too large for a float."""
+    if not np.isfinite(weights).all():
+        raise InvalidInputError(TOO_LARGE)
+
+
+def _symmetrised(how: str, one: Any, other: Any) -> Any:  # noqa: ANN401 (arrays of one shape)
+    """Return what becomes of the two directions of pairs."""
+    if how not in SYMMETRISE:
+        raise InvalidInputError(f"symmetrise is {how!r}; it must be one of {', '.join(SYMMETRISE)}")
+    with np.errstate(over="ignore"):  # told in a sentence
+        both = SYMMETRISE[how](one, other)
+    _check_finite(both)
+    return both
 
 
 def same_but_for_rounding(one: FloatVector, other: FloatVector) -> BoolVector:
@@ -631,11 +793,18 @@ def same_but_for_rounding(one: FloatVector, other: FloatVector) -> BoolVector:
 def _not_symmetric(a: str, b: str, one: float, other: float) -> InvalidInputError:
     return InvalidInputError(
         f"the synergy matrix is not symmetric: {a!r}–{b!r} is {spoken(one)} but {b!r}–{a!r} is"
-        f" {spoken(other)}; choose symmetrise=mean, min or max"
+        f" {spoken(other)}; choose symmetrise={CHOICES}"
     )
 
 
-def _fill_in(matrix: FloatMatrix, missing: float) -> None:
+def _not_the_same(a: str, b: str, one: float, other: float) -> InvalidInputError:
+    return InvalidInputError(
+        f"the pair {a!r}–{b!r} is {spoken(one)} and, the other way round, {spoken(other)}; choose"
+        f" symmetrise={CHOICES}"
+    )
+
+
+def _fill_in(matrix: FloatMatrix, missing: float) -> list[str]:
     """Give pairs of which nothing is known a value; one of two cells is enough to know it."""
     try:
         value = float(missing)
@@ -645,61 +814,118 @@ def _fill_in(matrix: FloatMatrix, missing: float) -> None:
         raise InvalidInputError(f"missing is {shown(missing)}; it must be a finite number")
     a, b = np.nonzero(np.isnan(matrix))
     matrix[a, b] = matrix[b, a]
+    one_way = int(np.count_nonzero(~np.isnan(matrix[a, b])))
     matrix[np.isnan(matrix)] = value
+    if not one_way:
+        return []
+    return [f"{many(one_way, 'pair')} known in one direction only: that number counts for both"]
 
 
-def _ignore_diagonal(own: FloatVector, labels: tuple[str, ...]) -> None:
-    """Say that what players are worth by themselves is left out; NaN is nothing to say."""
+def _ignore_diagonal(
+    own: FloatVector,
+    labels: tuple[str, ...],
+    weights: FloatMatrix | FloatVector,
+    treatment: Treatment,
+) -> None:
+    """Say that what players are worth by themselves is left out; NaN is nothing to say.
+
+    Ones are what correlations and similarities have there.
+    """
     given = np.flatnonzero((own != 0) & ~np.isnan(own))
-    if len(given):
-        warn_caller(
-            f"the diagonal is ignored: {labels[given[0]]!r} has {own[given[0]]:g} with itself, but"
-            " a player's own worth does not change which structure is best"
-        )
-
-
-def _symmetriser(name: str) -> Any:  # noqa: ANN401 (a binary array function)
-    if name not in SYMMETRISE:
-        raise InvalidInputError(
-            f"symmetrise is {name!r}; it must be one of {', '.join(SYMMETRISE)}"
-        )
-    return SYMMETRISE[name]
+    if not len(given):
+        return
+    ones = np.abs(own - 1) <= NEARLY_ONE
+    alike = bool(ones.all()) and float(np.nanmax(np.abs(weights))) <= 1 + NEARLY_ONE
+    if alike and treatment.threshold is not None:
+        return
+    hint = (
+        "; these look like correlations or similarities, which need a threshold: a pair below it"
+        " counts against being together (threshold=mean, or a number, as in threshold=0.2)"
+    )
+    warn_caller(
+        f"the diagonal is ignored: {labels[given[0]]!r} has {own[given[0]]:g} with itself, but a"
+        f" player's own worth does not change which structure is best{hint if alike else ''}"
+    )
 
 
 def _edges_of_sparse(
     matrix: Any,  # noqa: ANN401 (any SciPy sparse format)
     names: tuple[str, ...],
-    symmetrise: str | None,
-) -> Edges:
+    treatment: Treatment,
+) -> tuple[Edges, tuple[str, ...]]:
+    """Return the edges of a sparse matrix, in which what is not stored is 0, and remarks."""
     from scipy import sparse
 
     if matrix.dtype.kind not in "biuf":
         raise InvalidInputError(f"the synergy matrix is not numeric: of type {matrix.dtype}")
-    csr = sparse.csr_array(matrix, dtype=np.float64)
-    csr.sum_duplicates()
-    if not np.isfinite(csr.data).all():
-        bad = csr.tocoo()
-        first = np.flatnonzero(~np.isfinite(bad.data))[0]
-        raise _not_finite(names[bad.row[first]], names[bad.col[first]], bad.data[first])
+    coo = sparse.coo_array(matrix, dtype=np.float64)
+    coo.sum_duplicates()
+    i, j = coo.row.astype(np.int64), coo.col.astype(np.int64)
+    one, other, weight, remarks = one_of_two(
+        i, j, coo.data, names, treatment.symmetrise, directed=True
+    )
+    edges, more = _checked_edges(len(names), one, other, weight, names, treatment.threshold)
+    return edges, (*remarks, *more)
+
+
+def one_of_two(
+    i: IntVector,
+    j: IntVector,
+    weight: FloatVector,
+    names: Sequence[str],
+    symmetrise: str | None,
+    *,
+    directed: bool,
+) -> tuple[IntVector, IntVector, FloatVector, tuple[str, ...]]:
+    """Return pairs that are listed once, of pairs that may be listed in both directions.
+
+    A direction that is not listed is 0 where `symmetrise` is given, or the list is `directed`.
+    Else a pair in one direction is all there is to say of it. Last come remarks.
+
+    Raises
+    ------
+    InvalidInputError
+        The two directions differ, and it is not said what to make of it; or one is listed twice.
+    """
+    wrong = np.flatnonzero(~np.isfinite(weight))
+    if len(wrong):
+        first = wrong[0]
+        raise _not_finite(names[i[first]], names[j[first]], float(weight[first]))
+    loop = i == j
+    a, b, w = i[~loop], j[~loop], weight[~loop]
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    key, back = low * len(names) + high, a > b
+    order = np.lexsort((back, key))
+    key, back, low, high, w = key[order], back[order], low[order], high[order], w[order]
+    again = np.flatnonzero((key[1:] == key[:-1]) & (back[1:] == back[:-1]))
+    if len(again):
+        one, other = names[low[again[0]]], names[high[again[0]]]
+        raise InvalidInputError(f"the pair {one!r}–{other!r} is listed twice; list it once")
+    first, place = np.unique(key, return_index=True, return_inverse=True)[1:]
+    low, high = low[first], high[first]
+    both = np.zeros((2, len(first)))  # there, and back
+    listed = np.zeros((2, len(first)), np.bool_)
+    both[back.astype(np.int64), place] = w
+    listed[back.astype(np.int64), place] = True
+    remarks: list[str] = []
     if symmetrise is not None:
-        choose = _symmetriser(symmetrise)
-        other = csr.T.tocsr()
-        if symmetrise == "mean":
-            csr = csr * 0.5 + other * 0.5
-        else:
-            csr = csr.maximum(other) if choose is np.maximum else csr.minimum(other)
-    cells: Any = csr
-    mirrored = cells.T.tocsr()
-    with np.errstate(over="ignore"):  # an infinite difference is one
-        far = abs(cells - mirrored) - ROUNDING * abs(cells).maximum(abs(mirrored))
-    a, b = (far > 0).nonzero()
-    if len(a):
-        there, back = float(cells[a[0], b[0]]), float(cells[b[0], a[0]])
-        raise _not_symmetric(names[a[0]], names[b[0]], there, back)
-    if (cells != mirrored).nnz:
-        csr = cells * 0.5 + mirrored * 0.5
-    upper = sparse.triu(csr, format="coo")
-    return _checked_edges(len(names), upper.row, upper.col, upper.data, names)
+        some, every = (both != 0).any(axis=0), (both != 0).all(axis=0)
+        remarks = _one_way(int((some & ~every).sum()), int(some.sum()), symmetrise)
+    elif not directed:
+        one_way = listed[0] != listed[1]
+        both[:, one_way] = both.sum(axis=0)[one_way]
+        if one_way.any() and not one_way.all():
+            remarks = [
+                f"{np.count_nonzero(one_way)} of {len(first)} pairs are one-way (listed in one"
+                " direction only): each counts in full"
+            ]
+    far = np.flatnonzero(~same_but_for_rounding(both[0], both[1]))
+    if symmetrise is None and len(far):
+        ends, two = (names[low[far[0]]], names[high[far[0]]]), both[:, far[0]].tolist()
+        raise _not_symmetric(*ends, *two) if directed else _not_the_same(*ends, *two)
+    found = _symmetrised(symmetrise or "mean", both[0], both[1])
+    low, high = np.concatenate((low, i[loop])), np.concatenate((high, j[loop]))
+    return low, high, np.concatenate((found, weight[loop])), tuple(remarks)
 
 
 def _not_finite(one: str, other: str, weight: float) -> InvalidInputError:
@@ -722,8 +948,14 @@ def _ends(numbers: ArrayLike) -> np.ndarray[Any, Any]:
 
 
 def _checked_edges(
-    n_players: int, i: ArrayLike, j: ArrayLike, weight: ArrayLike, labels: tuple[str, ...]
-) -> Edges:
+    n_players: int,
+    i: ArrayLike,
+    j: ArrayLike,
+    weight: ArrayLike,
+    labels: tuple[str, ...],
+    threshold: float | str | None = None,
+) -> tuple[Edges, tuple[str, ...]]:
+    """Return the edges, and remarks on what became of their weights."""
     ends = _ends(i), _ends(j)
     with np.errstate(invalid="ignore"):  # told below, by comparison
         a, b = (end.astype(np.int64, copy=False) for end in ends)
@@ -747,15 +979,28 @@ def _checked_edges(
     if loops.any():
         own = np.zeros(n_players)
         own[a[loops]] = w[loops]
-        _ignore_diagonal(own, labels)
+        _ignore_diagonal(own, labels, w, Treatment(threshold=threshold))
         a, b, w = a[~loops], b[~loops], w[~loops]
+    remarks: tuple[str, ...] = ()
+    if threshold is not None:
+        n_pairs = n_players * (n_players - 1) // 2
+        listed = len(np.unique(np.minimum(a, b) * n_players + np.maximum(a, b)))
+        if listed < n_pairs:
+            raise InvalidInputError(
+                f"a threshold is subtracted from every pair, but only {listed} of {n_pairs} pairs"
+                " are listed; list all pairs, or give a matrix"
+            )
+        if n_pairs:
+            limit, told = _limit(threshold, w)
+            w, remarks = w - limit, (told,)
+            _check_finite(w)
     edges = _ordered(a, b, w)
     again = (edges.i[1:] == edges.i[:-1]) & (edges.j[1:] == edges.j[:-1])
     twice = np.flatnonzero(again)
     if len(twice):
         one, other = labels[edges.i[twice[0]]], labels[edges.j[twice[0]]]
         raise InvalidInputError(f"the pair {one!r}–{other!r} is listed twice; list it once")
-    return edges
+    return edges, remarks
 
 
 def _ordered(i: IntVector, j: IntVector, weight: FloatVector) -> Edges:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.characters import composed
-from coalitions.errors import InvalidInputError, did_you_mean, shown
+from coalitions.errors import InvalidInputError, did_you_mean, shown, warn_caller
 from coalitions.game import IntVector
 
 
@@ -23,6 +23,15 @@ class Named(Protocol):
     @property
     def labels(self) -> Sequence[str]:
         """Names of the players."""
+        ...
+
+
+class Solved(Protocol):
+    """What `solve` returns: it has a structure."""
+
+    @property
+    def structure(self) -> CoalitionStructure:
+        """The structure that was found."""
         ...
 
 
@@ -36,7 +45,7 @@ class CoalitionStructure:
     Parameters
     ----------
     coalitions
-        The players of each coalition, by number or by name.
+        The players of each coalition: by number, by name, or as nodes of the graph.
     players
         Who knows the names, a `SynergyGraph` for instance; numbers do without.
 
@@ -51,11 +60,13 @@ class CoalitionStructure:
     coalitions: tuple[tuple[int, ...], ...]
 
     def __init__(
-        self, coalitions: Iterable[Iterable[int | str]], players: Named | None = None
+        self, coalitions: Iterable[Iterable[Hashable]], players: Named | None = None
     ) -> None:
         names = None if players is None else players.labels
-        number = numbering(names)
-        blocks = sorted(tuple(sorted(map(number, _members(block)))) for block in coalitions)
+        number = numbering(players)
+        blocks = sorted(
+            tuple(sorted(map(int, map(number, _members(block))))) for block in coalitions
+        )
         if any(not block for block in blocks):
             raise InvalidInputError("a coalition is empty; leave it out")
         _check_cover(sorted(player for block in blocks for player in block), names)
@@ -114,44 +125,149 @@ class CoalitionStructure:
         return iter(self.coalitions)
 
 
-def numbering(names: Sequence[str] | None) -> Callable[[object], int]:
-    """Return what gives a player's number: a whole number is one, a text is a name.
+Structured = CoalitionStructure | Solved | Iterable[Iterable[Hashable]]
+"""What a structure can be given as: itself, a solution, or lists of players."""
+
+
+class Nodes(tuple[Hashable, ...]):
+    """The nodes of a graph of another library, by which its users call the players.
+
+    Where players have labels, or nothing, a whole number is a position. Here it is a node.
+    """
+
+    warned = False
+    """Whether the user was told which of two players a number means."""
+
+    @functools.cached_property
+    def place(self) -> dict[Hashable, int]:
+        """The position of each node."""
+        return {node: k for k, node in enumerate(self)}
+
+
+class Position(int):
+    """A player's number that was worked out already: a position, also where a number is a node."""
+
+
+def numbering(players: Named | None, where: str = "") -> Callable[[object], int]:
+    """Return what gives the position of a player, however the user calls it.
+
+    This is the one place that decides it. A text is a label. A whole number is a position, unless
+    the graph came with `Nodes`: then it is a node, as is any other object. What we return can be
+    passed in again: a `Position` always is one.
+
+    Parameters
+    ----------
+    players
+        Who knows the players: a `SynergyGraph`, or a game with labels. None if only numbers will
+        be asked for.
+    where
+        What the user gave, for messages: ``"must_link"``.
 
     Examples
     --------
-    >>> number = numbering(["ann", "bob"])
+    >>> from coalitions import SynergyGraph
+    >>> number = numbering(SynergyGraph([[0, 2], [2, 0]], ["ann", "bob"]))
     >>> number("bob"), number(0)
     (1, 0)
     """
-    place: dict[str, int] = {}
+    names = None if players is None else players.labels
+    nodes: Any = getattr(players, "nodes", ())
+    by_label: dict[str, int] = {}
 
-    def number(player: object) -> int:
-        if isinstance(player, str):
-            if names is None:
-                raise InvalidInputError(
-                    f"{shown(player)} is a name, and nobody here knows the names; give the graph,"
-                    " too: CoalitionStructure(coalitions, graph)"
-                )
-            if not place:
-                place.update((composed(name), k) for k, name in enumerate(names))
-            player = composed(player)
-            if player not in place:
-                hint = did_you_mean(player, names)
-                raise InvalidInputError(f"there is no player {shown(player)}; {hint}".rstrip("; "))
-            return place[player]
+    def labelled(player: str) -> int | None:
+        if names is None:
+            raise InvalidInputError(
+                f"{shown(player)} is a name, and this structure has no names. Pass the graph as"
+                " well: CoalitionStructure(coalitions, graph)"
+            )
+        if not by_label:
+            by_label.update((composed(name), k) for k, name in enumerate(names))
+        return by_label.get(composed(player))
+
+    def position(player: Any) -> int | None:  # noqa: ANN401 (whatever the user gave)
         if isinstance(player, float) and player.is_integer():
-            return int(player)
+            player = int(player)
         try:
-            return index(player)  # type: ignore[arg-type]
+            number = index(player)
         except TypeError:
+            if where:
+                return None
             raise InvalidInputError(
                 f"a player is given by number or by name, not as {shown(player)}"
             ) from None
+        return number if names is None or 0 <= number < len(names) else None
 
-    return number
+    def node(player: object) -> Position:
+        found: int | None
+        if isinstance(player, Position):
+            found = position(player)
+        else:
+            found = _place_of_node(player, nodes)
+            if found is None and isinstance(player, str):
+                found = labelled(player)
+        if found is None:
+            raise _nobody(player, names or (), nodes, where)
+        return Position(found)
+
+    def number(player: object) -> int:
+        if names is None and type(player) is int:  # most often
+            return player
+        if isinstance(player, str):
+            found = labelled(player)
+        else:
+            found = None if isinstance(player, bool) else position(player)
+        if found is None:
+            raise _nobody(player, names or (), nodes, where)
+        return found
+
+    return node if isinstance(nodes, Nodes) else number
 
 
-def _members(block: Iterable[int | str]) -> Iterable[int | str]:
+def _place_of_node(player: Any, nodes: Nodes) -> int | None:  # noqa: ANN401 (whatever came)
+    """Return the position of a node, None if it is none."""
+    try:
+        place = nodes.place.get(player)
+    except TypeError:  # a list, which cannot be a node
+        return None
+    # True == 1, but nobody calls the node 1 so.
+    if place is None or isinstance(player, bool) != isinstance(nodes[place], bool):
+        return None
+    mistaken = isinstance(player, int | np.integer) and place != player
+    if mistaken and 0 <= player < len(nodes) and not nodes.warned:
+        nodes.warned = True
+        warn_caller(
+            f"{player!r} is taken as the node {player!r}, not as the player at position {player!r},"
+            f" which is {shown(nodes[player])}: demands on this graph name its nodes"
+        )
+    return place
+
+
+def _nobody(
+    player: Any,  # noqa: ANN401 (whatever came)
+    names: Sequence[str],
+    nodes: Sequence[Hashable],
+    where: str,
+) -> InvalidInputError:
+    """Return the sentence about a player who is not there."""
+    n = len(names)
+    number = isinstance(player, int | np.integer) and not isinstance(player, bool)
+    hint = did_you_mean(player, names) if isinstance(player, str) else ""
+    if isinstance(nodes, Nodes) and not isinstance(player, Position):
+        if number and 0 <= player < n:
+            hint = f"did you mean {shown(nodes[player])}, which is at position {player}?"
+        hint = hint or f"its nodes are {', '.join(map(shown, nodes[:4]))}{', …' * (n > 4)}"
+        who = f"{where} names {shown(player)}, which is" if where else f"{shown(player)} is"
+        return InvalidInputError(f"{who} no node of the graph; {hint.strip()}")
+    if number:
+        who = f"{where} names player {player}" if where else f"there is no player {player}"
+        return InvalidInputError(f"{who}; players are 0 … {n - 1}")
+    who = f"there is no player {shown(player)}"
+    if where:
+        who = f"{where} names {shown(player)}, who is not a player"
+    return InvalidInputError(f"{who}; {hint}".rstrip("; "))
+
+
+def _members(block: Iterable[Hashable]) -> Iterable[Hashable]:
     """Return a coalition, which a single number or text is not."""
     if isinstance(block, str) or not isinstance(block, Iterable):
         raise InvalidInputError(

@@ -18,7 +18,7 @@ from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, Position, Structured
 from solvers.optimality import (
     EXACT_TOLERANCE,
     at_stake,
@@ -54,7 +54,7 @@ def solve(
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
-    warm_start: CoalitionStructure | Iterable[Iterable[int | str]] | None = None,
+    warm_start: Structured | None = None,
     seed: int = 0,
     threads: int | None = None,
     must_link: Pairs = (),
@@ -85,13 +85,14 @@ def solve(
     gap
         Relative gap at which to stop.
     warm_start
-        A structure to start from, or lists of players.
+        A structure to start from, an earlier solution, or lists of players.
     seed
         Source of all randomness.
     threads
         Threads a solver may use; one unless told otherwise.
     must_link, cannot_link
-        Pairs of players, by number or by name, that must, or must not, be in one coalition.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition. A graph
+        of networkx, igraph or pandas knows its players as its nodes: there a number is a node.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
         have. ``branch-and-cut``, and the integer-programming back-ends on another than the full
@@ -99,7 +100,7 @@ def solve(
     weights, max_weight
         The load of each player (a number for each, or by name), and what a coalition can bear.
     at_least_one_of
-        Sets of players, by number or name: every coalition has a member of each.
+        Sets of players: every coalition has a member of each.
     n_best
         How many structures to find, best first: `Solution.others` has those that follow the best.
         Fewer come out if there are no more, or if the time is over. At equal values it is not said
@@ -187,7 +188,7 @@ def solve(
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
 
     problem = contract(graph, must_link, cannot_link)
-    sizes = checked_sizes(problem, graph.labels, **asked)
+    sizes = checked_sizes(problem, graph, **asked)
     if certificate and sizes is not None and solver == "auto":
         solver = "branch-and-price"
     name, method = _chosen(solver, problem.graph, sizes is not None, options)
@@ -241,13 +242,18 @@ def solve(
         },
         prove=answer.prove
         if sizes is None or answer.prove is None
-        else _TeamsCertificate(graph.labels, problem, answer, asked),
-        must_link=problem.must_link,
-        cannot_link=problem.cannot_link,
+        else _TeamsCertificate(graph, problem, answer, asked),
+        must_link=_demandable(problem.must_link),
+        cannot_link=_demandable(problem.cannot_link),
         sizes=sizes_asked,
         losses=lost,
         graph=graph,
     )
+
+
+def _demandable(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Return pairs that can be demanded again, also where a number would be a node."""
+    return tuple((Position(a), Position(b)) for a, b in pairs)
 
 
 def available() -> dict[str, bool | str]:
@@ -544,7 +550,7 @@ def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) ->
 class _TeamsCertificate:
     """Makes the certificate for the players from that for nodes, when it is called."""
 
-    labels: tuple[str, ...]
+    graph: SynergyGraph
     problem: Contraction
     answer: Answer
     asked: Mapping[str, Any]
@@ -563,7 +569,7 @@ class _TeamsCertificate:
             problem.must_link,
             problem.cannot_link,
             teams=replace(found.teams, nodes=nodes),
-            demands=TeamDemands.of(self.labels, **self.asked),
+            demands=TeamDemands.of(self.graph, **self.asked),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,8 @@ class Solution:
     prove
         Makes the certificate, if the method has one.
     must_link, cannot_link
-        Pairs of players that all structures under comparison have together, or apart.
+        Pairs of players, by position, that all structures under comparison have together, or apart.
+        They can be demanded again as they are.
     sizes
         What else was demanded, by the names that `solve` and `verify` have for it: sizes, counts,
         weights and roles. ``verify(graph, structure, certificate, **sizes)`` repeats it.
@@ -96,6 +97,21 @@ class Solution:
         n = self.structure.n_players
         names = tuple(map(str, range(n))) if self.graph is None else self.graph.labels
         return tuple(tuple(names[player] for player in block) for block in self.structure)
+
+    def communities(self) -> list[set[Hashable]]:
+        """Return the coalitions as sets of the graph's own nodes, in the order of `structure`.
+
+        Nodes are those of a networkx or igraph graph or of a DataFrame, else labels, else numbers.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from solvers import solve
+        >>> solve(nx.Graph([(3, 4), (7, 8)])).communities()
+        [{3, 4}, {8, 7}]
+        """
+        nodes = range(self.structure.n_players) if self.graph is None else self.graph.nodes
+        return [{nodes[player] for player in block} for block in self.structure]
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each player, coalition by coalition.

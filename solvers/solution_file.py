@@ -115,6 +115,28 @@ def sizes_of(document: dict[str, Any], players: Players, path: Path) -> dict[str
     return sizes
 
 
+def check_reading(
+    document: dict[str, Any], value: float, reading: dict[str, Any], path: Path
+) -> None:
+    """Refuse a solution of another value whose graph was made of its file in another way.
+
+    `reading` has what was typed of that; `value` is what the structure is worth.
+    """
+    claimed = number_of(document, "value", path)
+    if claimed is None or math.isclose(claimed, value, rel_tol=1e-9):
+        return
+    for name, typed in reading.items():
+        recorded = document.get(name)
+        if recorded != typed:
+            made = f"without --{name}"
+            if recorded is not None:
+                made = f"with --{name} {reprlib.repr(recorded).strip(chr(39))}"
+            raise InvalidInputError(
+                f"{path}: was made {made}, and its value belongs to those synergies; repeat the"
+                " flags with which it was made"
+            )
+
+
 def number_of(document: dict[str, Any], name: str, path: Path) -> float | None:
     """Return a number of a solution's document, None if it has none of that name."""
     if name not in document:

@@ -96,7 +96,7 @@ def solution_document(solution: Solution) -> dict[str, Any]:
         **{
             name: [[names[a], names[b]] for a, b in pairs] for name, pairs in links.items() if pairs
         },
-        **_plain_sizes(solution.sizes, names),
+        **_plain_sizes(solution, names),
         **({"others": others} if others else {}),
         **({"others_note": solution.stats["others"]} if "others" in solution.stats else {}),
     }
@@ -109,16 +109,20 @@ def names_of(solution: Solution) -> Sequence[str]:
     return tuple(map(str, range(solution.structure.n_players)))
 
 
-def _plain_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _plain_sizes(solution: Solution, names: Sequence[str]) -> dict[str, Any]:
     """Return demands on coalitions and their number as plain values, players by name."""
     from coalitions.structure import numbering
 
-    number = numbering(names)
+    number = numbering(solution.graph)
     plain: dict[str, Any] = {}
-    for name, demand in sizes.items():
+    for name, demand in solution.sizes.items():
         if name == "weights":
-            loads = demand.items() if isinstance(demand, Mapping) else enumerate(demand)
-            plain[name] = {names[number(player)]: float(weight) for player, weight in loads}
+            if isinstance(demand, Mapping):
+                places = [number(player) for player in demand]
+                loads = dict(zip(places, demand.values(), strict=True))
+            else:
+                loads = dict(enumerate(demand))
+            plain[name] = {names[place]: float(load) for place, load in loads.items()}
         elif name == "at_least_one_of":
             plain[name] = [[names[number(player)] for player in role] for role in demand]
         elif name == "n_groups" and isinstance(demand, Sequence):

@@ -17,13 +17,14 @@ from cli.terminal.output import (
     Json,
     Missing,
     Symmetrise,
+    Threshold,
     print_json,
     stdout,
 )
 from cli.terminal.text import figure, visible
 from coalitions.characters import players_by_name, quoted
 from coalitions.errors import InvalidInputError
-from solvers.solution_file import links_of, read_document, sizes_of, structure_of
+from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
     from solvers.opinions.explanation import Explanation
@@ -54,6 +55,7 @@ def explain_command(
         float, typer.Option(help="Seconds for fragile pairs; later ones get bounds.")
     ] = 5.0,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
@@ -69,9 +71,11 @@ def explain_command(
 
     if not time_limit > 0:
         raise InvalidInputError(f"--time-limit is {time_limit}; it must be a positive number")
-    graph = read_graph(file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
+    graph = read_graph(file, file_format=file_format, **reading)
     recorded = read_document(solution)
     structure = structure_of(recorded, graph, solution)
+    check_reading(recorded, graph.value(structure), reading, solution)
     demands: dict[str, Any] = {
         **links_of(recorded, graph, solution),
         **sizes_of(recorded, graph, solution),

@@ -18,6 +18,7 @@ from cli.terminal.output import (
     Quiet,
     Seed,
     Symmetrise,
+    Threshold,
     loudness,
     print_json,
     stdout,
@@ -54,6 +55,7 @@ def shapley_command(
     ] = None,
     seed: Seed = 0,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     plot: Plot = None,
@@ -71,7 +73,12 @@ def shapley_command(
     loudness(quiet, verbose=False)
     check_plot(plot)
     game = read_game(
-        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+        file,
+        file_format=file_format,
+        symmetrise=symmetrise,
+        missing=missing,
+        threshold=threshold,
+        quiet=quiet,
     )
     with EvaluationLine(quiet=quiet) as progress:
         found = shapley(

@@ -20,6 +20,7 @@ from cli.terminal.output import (
     Quiet,
     Seed,
     Symmetrise,
+    Threshold,
     Verbose,
     check_writable,
     loudness,
@@ -76,6 +77,7 @@ def solve_command(
         ),
     ] = False,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     output: Annotated[
@@ -114,9 +116,8 @@ def solve_command(
         from solvers.drawing.saving import check_plot_path, draw_solution
 
         check_plot_path(plot)
-    graph = read_graph(
-        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
-    )
+    reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
+    graph = read_graph(file, file_format=file_format, quiet=quiet, **reading)
     sizes = demands.sizes(graph.labels)
     options: dict[str, Any] = {} if formulation is None else {"formulation": formulation}
     with _ProgressLine(quiet=quiet, verbose=verbose) as line:
@@ -138,7 +139,8 @@ def solve_command(
             **options,
         )
     line.end(solution)
-    document = solution_document(solution)
+    made = {name: setting for name, setting in reading.items() if setting is not None}
+    document = solution_document(solution) | made
     # Printed first: what cannot be written after all is not lost.
     if json_output:
         print_json(document)

@@ -9,11 +9,20 @@ import typer
 
 from cli.games._demands import structures_in_words
 from cli.games._game_file import read_game
-from cli.terminal.output import Format, GameFile, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.output import (
+    Format,
+    GameFile,
+    Json,
+    Missing,
+    Symmetrise,
+    Threshold,
+    print_json,
+    stdout,
+)
 from cli.terminal.text import figure, split_names, visible
 from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
-from solvers.solution_file import links_of, read_document, sizes_of, structure_of
+from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
     from coalitions.structures.stability import Deviation
@@ -32,6 +41,7 @@ def stability_command(
         ),
     ] = None,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
@@ -43,9 +53,12 @@ def stability_command(
     from coalitions.structures.stability import NOTIONS, find_deviation
     from coalitions.values.owen import payoffs
 
-    game = read_game(graph, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
+    game = read_game(graph, file_format=file_format, **reading)
     recorded = read_document(structure)
     blocks = structure_of(recorded, game, structure)
+    shares = payoffs(game, blocks)
+    check_reading(recorded, float(shares.sum()), reading, structure)
     links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
     asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     wanted = split_names(notion, "--notion") or NOTIONS.names()
@@ -57,7 +70,6 @@ def stability_command(
             findings[name] = _finding(find_deviation(game, blocks, name), game.labels)
         except BudgetError as error:
             findings[name] = {"stable": None, "deviation": None, "reason": str(error)}
-    shares = payoffs(game, blocks)
     document = {
         "coalitions": [[game.labels[player] for player in block] for block in blocks],
         "payoffs": {name: float(x) for name, x in zip(game.labels, shares, strict=True)},

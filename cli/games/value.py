@@ -20,6 +20,7 @@ from cli.terminal.output import (
     Quiet,
     Seed,
     Symmetrise,
+    Threshold,
     loudness,
     print_json,
     stdout,
@@ -105,6 +106,7 @@ def value_command(
         ),
     ] = None,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Annotated[
         str | None,
         typer.Option(
@@ -153,11 +155,12 @@ def value_command(
             file_format=file_format,
             symmetrise=symmetrise,
             missing=number_of(missing),
+            threshold=threshold,
             quiet=quiet,
         )
     else:
-        if (file_format, symmetrise) != (None, None):
-            raise InvalidInputError("--format and --symmetrise are for synergy graphs")
+        if (file_format, symmetrise, threshold) != (None, None, None):
+            raise InvalidInputError("--format, --symmetrise and --threshold are for synergy graphs")
         data = DataQuestion(
             file, target, model or "linear", units or "features", seed, rule_of(missing)
         )

@@ -11,10 +11,17 @@ import typer
 from cli.games._demand_flags import DemandFlags, takes_demands
 from cli.games._demands import Pairs, by_name, structures_in_words
 from cli.games._game_file import read_graph
-from cli.terminal.output import Format, Json, Missing, Symmetrise, print_json, stdout
+from cli.terminal.output import Format, Json, Missing, Symmetrise, Threshold, print_json, stdout
 from cli.terminal.text import decimal, figure, visible
 from coalitions.errors import InvalidInputError, spoken
-from solvers.solution_file import links_of, number_of, read_document, sizes_of, structure_of
+from solvers.solution_file import (
+    check_reading,
+    links_of,
+    number_of,
+    read_document,
+    sizes_of,
+    structure_of,
+)
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -32,6 +39,7 @@ def verify_command(
     ] = None,
     demands: DemandFlags = DemandFlags(),
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
@@ -39,15 +47,18 @@ def verify_command(
     """Check the partition, the value and, with a certificate, the bound of a solution.
 
     Demands are those the solution's file records, or the flags' if it has none; others are refused.
+    A proof is for the graph as it was read: repeat --symmetrise, --threshold and --missing.
 
     Example: coalitions verify graph.csv solution.json --certificate proof.json
     """
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import verify
 
-    graph = read_graph(graph_file, file_format=file_format, symmetrise=symmetrise, missing=missing)
+    reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
+    graph = read_graph(graph_file, file_format=file_format, **reading)
     document = read_document(solution_file)
     structure = structure_of(document, graph, solution_file)
+    check_reading(document, graph.value(structure), reading, solution_file)
     recorded = links_of(document, graph, solution_file)
     links: dict[str, Any] = {}
     links |= _links(recorded, demands.links(graph.labels), graph, solution_file)
@@ -119,7 +130,7 @@ def _sizes(
     if not flags:
         return recorded
     if recorded:
-        own, asked = (TeamDemands.of(graph.labels, **sizes) for sizes in (recorded, flags))
+        own, asked = (TeamDemands.of(graph, **sizes) for sizes in (recorded, flags))
         difference = own.unlike(asked, graph.labels) or asked.unlike(own, graph.labels)
         if difference is not None:
             raise InvalidInputError(

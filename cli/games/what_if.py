@@ -17,6 +17,7 @@ from cli.terminal.output import (
     Plugin,
     Quiet,
     Symmetrise,
+    Threshold,
     loudness,
     print_json,
     stdout,
@@ -43,6 +44,7 @@ def what_if_command(
         float | None, typer.Option(help="Seconds of wall time for both searches.")
     ] = None,
     symmetrise: Symmetrise = None,
+    threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
@@ -59,7 +61,12 @@ def what_if_command(
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
     loudness(quiet, verbose=False)
     graph = read_graph(
-        file, file_format=file_format, symmetrise=symmetrise, missing=missing, quiet=quiet
+        file,
+        file_format=file_format,
+        symmetrise=symmetrise,
+        missing=missing,
+        threshold=threshold,
+        quiet=quiet,
     )
     labels = graph.labels
     sizes = demands.sizes(labels)

@@ -10,7 +10,7 @@ import typer
 
 from cli.terminal.text import split_names, visible_lines
 from coalitions.compiling.clock import when_long
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,12 +42,36 @@ Format = Annotated[
 ]
 Symmetrise = Annotated[
     str | None,
-    typer.Option(help="Make an asymmetric matrix symmetric: mean, min or max of the two."),
+    typer.Option(
+        metavar="mean|sum|min|max",
+        help="Make an asymmetric matrix symmetric: mean, sum, min or max of the two.",
+    ),
+]
+
+
+def _threshold(typed: str | None) -> float | str | None:
+    """Return the number or the word that was typed."""
+    try:
+        return typed if typed is None or typed == "mean" else float(typed)
+    except ValueError:
+        raise InvalidInputError(
+            f"--threshold takes a number or mean; it got {shown(typed)}"
+        ) from None
+
+
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        callback=_threshold,
+        metavar="NUMBER|mean",
+        help="Subtract a number from every pair, or the mean of all pairs; correlations and"
+        " similarities need it.",
+    ),
 ]
 
 Missing = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="What a pair is worth whose cell is blank: 0, perhaps."),
+    typer.Option(metavar="NUMBER", help="Value to use for blank cells, for example 0."),
 ]
 
 

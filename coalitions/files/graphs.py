@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -21,13 +21,13 @@ from coalitions.files.arrays import (
     ArrayHeader,
 )
 from coalitions.files.cells import number
-from coalitions.files.objects import graph_of_networkx
+from coalitions.files.objects import graph_of_networkx, networkx_graph
 from coalitions.files.opening import open_input
 from coalitions.files.pairs import graph_of_pairs
 from coalitions.files.tables import read_text_table
 from coalitions.files.text import load_json, text_lines
 from coalitions.files.writing import atomic_write
-from coalitions.graph import SynergyGraph, check_matrix_shape
+from coalitions.graph import SynergyGraph, Treatment, check_matrix_shape
 
 Tell = Callable[[str], None]
 Writer = Callable[[SynergyGraph], bytes]
@@ -40,8 +40,7 @@ class Reader(Protocol):
         self,
         stream: IO[bytes],
         where: str,
-        symmetrise: str | None,
-        missing: float | None = None,
+        treatment: Treatment,
         tell: Tell | None = None,
     ) -> SynergyGraph:
         """Return the graph in a file that messages call `where`; see `SynergyGraph.read`."""
@@ -50,15 +49,23 @@ class Reader(Protocol):
 
 def read_graph(
     path: str | Path,
+    treatment: Treatment,
     *,
     format: str | None = None,
-    symmetrise: str | None = None,
-    missing: float | None = None,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     """Read a graph; the file's ending, or `format`, says how. ``-`` is standard input."""
     with open_input(path, format, READERS) as (where, stream, kind):
-        return READERS[kind](stream, where, symmetrise, missing, tell)
+        graph = READERS[kind](stream, where, treatment, tell)
+    tell_remarks(graph, where, tell)
+    return graph
+
+
+def tell_remarks(graph: SynergyGraph, where: str, tell: Tell | None) -> None:
+    """Tell what was done to the numbers of a file."""
+    if tell is not None:
+        for remark in graph.remarks:
+            tell(f"{where}: {remark}")
 
 
 def write_graph(graph: SynergyGraph, path: str | Path) -> None:
@@ -91,14 +98,11 @@ def _read_table(separator: str) -> Reader:
     def read(
         stream: IO[bytes],
         where: str,
-        symmetrise: str | None,
-        missing: float | None = None,
+        treatment: Treatment,
         tell: Tell | None = None,
     ) -> SynergyGraph:
         with _named(where):
-            return read_text_table(
-                stream, where, separator, symmetrise=symmetrise, missing=missing, tell=tell
-            )
+            return read_text_table(stream, where, separator, treatment, tell)
 
     return read
 
@@ -121,14 +125,13 @@ def _write_table(delimiter: str) -> Writer:
 def _read_npy(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     file = ArrayFile(stream, where)
     with _named(where):
         _check_matrix(file.header)
-        return SynergyGraph(file.load(), symmetrise=symmetrise, missing=missing)
+        return SynergyGraph(file.load(), **treatment.asked)
 
 
 def _check_matrix(header: ArrayHeader) -> int:
@@ -147,26 +150,25 @@ def _write_npy(graph: SynergyGraph) -> bytes:
 def _read_npz(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     archive = ArrayArchive(stream, where)
     with _named(where):
         if all(name in archive for name in ("n_players", "i", "j", "weight")):
-            return _graph_of_stored_edges(archive)
+            return _graph_of_stored_edges(archive, treatment)
         for key in ("S", "matrix"):
             if key in archive:
                 n_players = _check_matrix(archive.header(key))
                 labels = _stored_labels(archive, n_players)
                 (matrix,) = archive.load(key, widened=8)
-                return SynergyGraph(matrix, labels, symmetrise=symmetrise, missing=missing)
+                return SynergyGraph(matrix, labels, **treatment.asked)
     # A name may hold line ends, and a message is one line.
     there = ", ".join(" ".join(name[:40].split()) for name in archive.names[:10]) or "none"
     raise InvalidInputError(f"{where}: has the arrays {there}; expected the matrix as S")
 
 
-def _graph_of_stored_edges(archive: ArrayArchive) -> SynergyGraph:
+def _graph_of_stored_edges(archive: ArrayArchive, treatment: Treatment) -> SynergyGraph:
     about = archive.header("n_players")
     if about.dtype.kind not in "iu" or about.size != 1:
         raise InvalidInputError("n_players must be a whole number")
@@ -179,7 +181,7 @@ def _graph_of_stored_edges(archive: ArrayArchive) -> SynergyGraph:
             raise InvalidInputError(f"{name} is not numeric: of type {archive.header(name).dtype}")
     labels = _stored_labels(archive, n_players)
     i, j, weight = archive.load("i", "j", "weight", widened=8)
-    return SynergyGraph.from_edges(n_players, i, j, weight, labels)
+    return SynergyGraph.from_edges(n_players, i, j, weight, labels, threshold=treatment.threshold)
 
 
 def _stored_labels(archive: ArrayArchive, n_players: int) -> list[str] | None:
@@ -217,20 +219,18 @@ def _write_npz(graph: SynergyGraph) -> bytes:
 def _read_json(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
-    return graph_of_document(load_json(stream.read(), where), where, symmetrise, missing)
+    return graph_of_document(load_json(stream.read(), where), where, treatment)
 
 
 def graph_of_document(
     document: Any,  # noqa: ANN401 (user data, checked here)
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
 ) -> SynergyGraph:
-    """Return the graph of a parsed JSON document."""
+    """Return the graph of a parsed JSON document; its players have labels, which are text."""
     if not isinstance(document, dict) or not {"matrix", "edges"} & document.keys():
         raise InvalidInputError(
             f'{where}: expected an object with "matrix" or "edges", and perhaps "labels"'
@@ -238,12 +238,12 @@ def graph_of_document(
     labels = document.get("labels")
     if labels is not None and not (isinstance(labels, list) and all(map(_is_name, labels))):
         raise InvalidInputError(f'{where}: "labels" must be a list of names')
+    labels = None if labels is None else [str(label) for label in labels]
     with _named(where):
         if "matrix" in document:
-            matrix = document["matrix"]
-            return SynergyGraph(matrix, labels, symmetrise=symmetrise, missing=missing)
-        edges = _json_edges(document["edges"], where, labels)
-        return graph_of_pairs(edges, labels, symmetrise=symmetrise, missing=missing)
+            return SynergyGraph(document["matrix"], labels, **treatment.asked)
+        edges = _json_edges(document["edges"], where, labels or ())
+        return graph_of_pairs(edges, labels, treatment)
 
 
 def _is_name(label: object) -> bool:
@@ -253,10 +253,9 @@ def _is_name(label: object) -> bool:
 def _json_edges(
     edges: Any,  # noqa: ANN401 (user data, checked here)
     where: str,
-    labels: list[Any] | None,
+    names: Sequence[str],
 ) -> list[tuple[str, str, float]]:
     """Return edges [a, b, weight]; an end is a label, or a player's number."""
-    names = [str(label) for label in labels or ()]
     known = set(names)
     found = []
     for place, edge in enumerate(edges if isinstance(edges, list) else [edges], 1):
@@ -299,8 +298,7 @@ def _write_json(graph: SynergyGraph) -> bytes:
 def _read_edges(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     edges: list[tuple[str, str, float]] = []
@@ -326,7 +324,7 @@ def _read_edges(
                 )
             edges.append((cells[0], cells[1], weight))
     with _named(where):
-        return graph_of_pairs(edges, symmetrise=symmetrise, missing=missing)
+        return graph_of_pairs(edges, None, treatment)
 
 
 def _write_edges(graph: SynergyGraph) -> bytes:
@@ -355,8 +353,7 @@ def _write_edges(graph: SynergyGraph) -> bytes:
 def _read_graphml(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     import networkx as nx
@@ -366,7 +363,9 @@ def _read_graphml(
         _refuse_entities(content)
         graph = nx.read_graphml(io.BytesIO(content))
     with _named(where):
-        return graph_of_networkx(graph, weight="weight", symmetrise=symmetrise)
+        read = graph_of_networkx(graph, treatment, weight="weight")
+    read._nodes = read.labels  # a file's players have labels, as in the other formats
+    return read
 
 
 def _refuse_entities(content: bytes) -> None:
@@ -396,21 +395,20 @@ def _write_graphml(graph: SynergyGraph) -> bytes:
     import networkx as nx
 
     buffer = io.BytesIO()
-    nx.write_graphml(graph.to_networkx(), buffer)
+    nx.write_graphml(networkx_graph(graph, graph.labels), buffer)
     return buffer.getvalue()
 
 
 def _read_xlsx(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Tell | None = None,
 ) -> SynergyGraph:
     from coalitions.files.spreadsheets import read_spreadsheet
 
     with _named(where):
-        return read_spreadsheet(stream, where, symmetrise, missing, tell)
+        return read_spreadsheet(stream, where, treatment, tell)
 
 
 READERS: dict[str, Reader] = {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from coalitions.characters import composed
-from coalitions.errors import InvalidInputError, shown, spoken
-from coalitions.graph import SynergyGraph, same_but_for_rounding
+from coalitions.errors import InvalidInputError, shown
+from coalitions.graph import SynergyGraph, Treatment, one_of_two
+from coalitions.structure import Nodes
 
 Pair = tuple[str, str, float]
 
@@ -54,15 +54,14 @@ def pair_columns(header: Sequence[object]) -> tuple[int, int, int] | None:
 
 def graph_of_pairs(
     pairs: Sequence[Pair],
-    labels: Sequence[object] | None = None,
-    *,
-    symmetrise: str | None = None,
-    missing: float | None = None,
+    labels: Sequence[Hashable] | None,
+    treatment: Treatment,
 ) -> SynergyGraph:
     """Return the graph of pairs of names; without labels, players come as they appear.
 
     Pairs that are not listed are 0. With `missing`, a number that is NaN is that. A pair may be
-    listed in both directions if both say the same, or `symmetrise` says what to make of it.
+    listed in both directions if both say the same, or `symmetrise` says what to make of it. A
+    threshold needs all pairs.
 
     Raises
     ------
@@ -74,6 +73,7 @@ def graph_of_pairs(
         names = list(dict.fromkeys(name for a, b, _ in pairs for name in (a, b)))
     else:
         names = [str(label) for label in labels]
+        labels = labels if isinstance(labels, Nodes) else names
     if not names:
         raise InvalidInputError("has no players; expected lines `a b weight`")
     place = {composed(name): k for k, name in enumerate(names)}
@@ -81,53 +81,19 @@ def graph_of_pairs(
         for end in (a, b):
             if end not in place:
                 raise InvalidInputError(f"an edge names {shown(end)}, who is not in labels")
-        if math.isnan(weight) and missing is None and a != b:
+        if math.isnan(weight) and treatment.missing is None and a != b:
             raise InvalidInputError(
                 f"the pair {a!r}–{b!r} has no number; fill it in, or say what unknown pairs are"
                 " worth: missing=0"
             )
     ends = np.array([(place[a], place[b]) for a, b, _ in pairs], np.int64).reshape(-1, 2)
     weights = np.array([weight for _, _, weight in pairs], np.float64)
-    weights[np.isnan(weights)] = missing or 0.0
-    if symmetrise is not None:
-        return _symmetrised(ends, weights, names, symmetrise)
-    return _undirected(ends, weights, names)
-
-
-def _undirected(
-    ends: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], names: list[str]
-) -> SynergyGraph:
-    """Return the graph of pairs, those that come in both directions taken once."""
-    n = len(names)
-    key = ends.min(axis=1, initial=n) * n + ends.max(axis=1, initial=0)
-    turned = (ends[:, 0] > ends[:, 1]).astype(np.int64)
-    order = np.lexsort((turned, key))
-    key, turned, weights, ends = key[order], turned[order], weights[order], ends[order]
-    again = np.flatnonzero((key[1:] == key[:-1]) & (turned[1:] != turned[:-1])) + 1
-    if not len(again):
-        return SynergyGraph.from_edges(n, ends[:, 0], ends[:, 1], weights, names)
-    differ = again[~same_but_for_rounding(weights[again], weights[again - 1])]
-    if len(differ):
-        first = differ[0]
-        a, b = (names[k] for k in ends[first - 1])
-        raise InvalidInputError(
-            f"the pair {a!r}–{b!r} is {spoken(weights[first - 1])} and, the other way round,"
-            f" {spoken(weights[first])}; choose symmetrise=mean, min or max"
-        )
-    ends, weights = np.delete(ends, again, axis=0), np.delete(weights, again)
-    return SynergyGraph.from_edges(n, ends[:, 0], ends[:, 1], weights, names)
-
-
-def _symmetrised(
-    ends: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], names: list[str], symmetrise: str
-) -> SynergyGraph:
-    """Return the graph of directed edges; a direction that is not listed is 0."""
-    from scipy import sparse
-
-    n = len(names)
-    _, counts = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0, return_counts=True)
-    if (counts > 1).any():
-        raise InvalidInputError("a directed pair is listed twice; list it once")
-    kept = weights != 0
-    matrix = sparse.coo_array((weights[kept], (ends[kept, 0], ends[kept, 1])), shape=(n, n))
-    return SynergyGraph(matrix, names, symmetrise=symmetrise)
+    weights[np.isnan(weights)] = treatment.missing or 0.0
+    i, j, weights, remarks = one_of_two(
+        ends[:, 0], ends[:, 1], weights, names, treatment.symmetrise, directed=False
+    )
+    graph = SynergyGraph.from_edges(
+        len(names), i, j, weights, labels or names, threshold=treatment.threshold
+    )
+    graph.remarks = (*remarks, *graph.remarks)
+    return graph

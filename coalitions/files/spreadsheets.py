@@ -17,7 +17,7 @@ from coalitions.extras import install_command
 from coalitions.files.arrays import FREELY_UNPACKED, MOST_UNPACKING
 from coalitions.files.cells import Cell, is_blank
 from coalitions.files.tables import Row, Understood, graph_of_rows
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, Treatment
 
 MOST_EMPTY = 10_000
 """Empty lines in a row that are gone through; a file may number its lines as it likes."""
@@ -38,20 +38,12 @@ _FREELY_UNPACKED = 32 << 20
 def read_spreadsheet(
     stream: IO[bytes],
     where: str,
-    symmetrise: str | None,
-    missing: float | None = None,
+    treatment: Treatment,
     tell: Callable[[str], None] | None = None,
 ) -> SynergyGraph:
     """Return the graph in the first sheet that is not empty."""
     with opened_sheet(stream, where) as sheet:
-        return graph_of_rows(
-            sheet.rows,
-            where,
-            Understood(list(sheet.notes)),
-            symmetrise=symmetrise,
-            missing=missing,
-            tell=tell,
-        )
+        return graph_of_rows(sheet.rows, where, Understood(list(sheet.notes)), treatment, tell)
 
 
 @dataclass(frozen=True)

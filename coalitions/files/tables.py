@@ -30,7 +30,7 @@ from coalitions.files.cells import (
 from coalitions.files.pairs import Pair, graph_of_pairs, pair_columns
 from coalitions.files.text import encodings
 from coalitions.game import FloatMatrix
-from coalitions.graph import MATRIX_LIMIT, SynergyGraph, check_matrix_shape
+from coalitions.graph import MATRIX_LIMIT, SynergyGraph, Treatment, check_matrix_shape
 
 Row = tuple[int, list[Cell]]
 """The number of a line, and its cells."""
@@ -123,9 +123,7 @@ def read_text_table(
     stream: IO[bytes],
     where: str,
     separator: str,
-    *,
-    symmetrise: str | None,
-    missing: float | None,
+    treatment: Treatment,
     tell: Callable[[str], None] | None,
 ) -> SynergyGraph:
     """Return the graph in a text whose cells most likely have that separator."""
@@ -146,9 +144,7 @@ def read_text_table(
                 text.seek(0)
                 return csv_rows(text, found.separator, where)
 
-            graph = graph_of_rows(
-                rows, where, understood, symmetrise=symmetrise, missing=missing, tell=tell
-            )
+            graph = graph_of_rows(rows, where, understood, treatment, tell)
             if encoding == "cp1252" and tell is None:
                 warn_caller(f"{where}: read as {hint}")
             return graph
@@ -213,9 +209,7 @@ def graph_of_rows(
     rows: Callable[[], Iterator[Row]],
     where: str,
     understood: Understood,
-    *,
-    symmetrise: str | None,
-    missing: float | None,
+    treatment: Treatment,
     tell: Callable[[str], None] | None,
 ) -> SynergyGraph:
     """Return the graph in the rows of a table, which can be gone through again."""
@@ -228,13 +222,17 @@ def graph_of_rows(
     pairs = _pairs(lines, where, understood)
     if pairs is not None:
         unknown = sum(math.isnan(weight) for _, _, weight in pairs)
-        if unknown and missing is not None:
-            understood.notes.append(f"{unknown} blank {_many('pair', unknown)} as {missing:g}")
-        understood.notes.append("pairs that are not listed as 0")
-        graph = graph_of_pairs(pairs, symmetrise=symmetrise, missing=missing)
+        if unknown and treatment.missing is not None:
+            blank = f"{unknown} blank {_many('pair', unknown)}"
+            understood.notes.append(f"{blank} as {treatment.missing:g}")
+        if treatment.threshold is None:  # else all are listed
+            understood.notes.append("pairs that are not listed as 0")
+        graph = graph_of_pairs(pairs, None, treatment)
+        if not graph.remarks and len({frozenset(pair[:2]) for pair in pairs}) == len(pairs):
+            understood.notes.append("every pair in one direction, which counts in full")
     else:
-        matrix, labels = _matrix(lines, where, understood, missing)
-        graph = SynergyGraph(matrix, labels, symmetrise=symmetrise)
+        matrix, labels = _matrix(lines, where, understood, treatment.missing)
+        graph = SynergyGraph(matrix, labels, **{**treatment.asked, "missing": None})
     told = understood.line(where, graph)
     if tell is not None and told is not None:
         tell(told)

@@ -19,6 +19,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.structure import Position
 from solvers.optimality import at_stake, is_optimal, losses
 from solvers.preparation.demands import Pairs, contract
 from solvers.preparation.scaling import EXACT_BITS
@@ -79,7 +80,7 @@ def canonical(
         **first,
     )
     together, apart = list(best.must_link), list(best.cannot_link)
-    ruled = SynergyGraph(_with_fewest_pairs(graph.matrix), graph.labels)
+    ruled = SynergyGraph(_with_fewest_pairs(graph.matrix), graph.nodes)
 
     def search(more: Pairs, less: Pairs) -> Solution | None:
         """Return the best structure by the rule, None if there is none with these links."""
@@ -162,7 +163,7 @@ def _first_in_order(found: Solution, search: Callable[[Pairs, Pairs], Solution |
     together: list[tuple[int, int]] = []
     apart: list[tuple[int, int]] = []
     heads: list[int] = []
-    for player in range(found.structure.n_players):
+    for player in map(Position, range(found.structure.n_players)):
         for block, head in enumerate(heads):
             if found.structure.labels[player] == block:
                 together.append((head, player))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,12 @@ import numpy as np
 from coalitions.characters import quoted
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, Structured, numbering
 from solvers.opinions.fragility import FragilePair, fragile, with_demands
 from solvers.optimality import OPTIMALITY_TOLERANCE, advantage, at_stake, losses
 from solvers.preparation.demands import Contraction, contract
-from solvers.preparation.sizes import checked_sizes, players_of
+from solvers.preparation.sizes import checked_sizes
 from solvers.sizes import Sizes
-from solvers.solution import Solution
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -91,8 +90,8 @@ class Explanation:
 
 def explain(
     graph: SynergyGraph | ArrayLike,
-    solution: Solution | CoalitionStructure,
-    player: int | str,
+    solution: Structured,
+    player: Hashable,
     *,
     fragile_pairs: bool = True,
     time_limit: float | None = SECONDS,
@@ -105,7 +104,7 @@ def explain(
     graph
         The players and their synergies.
     solution
-        What `solve` returned, or a structure.
+        What `solve` returned, a structure, or lists of players.
     player
         The player, by number or name.
     fragile_pairs
@@ -132,10 +131,10 @@ def explain(
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
     structure, demands = with_demands(graph, solution, demands)
-    number = players_of("explain", graph.labels)(player)
+    number = numbering(graph, "explain")(player)
     nodes = contract(graph, demands["must_link"], demands["cannot_link"])
     asked = {name: demands[name] for name in SIZES if name in demands}
-    sizes = checked_sizes(nodes, graph.labels, **asked)
+    sizes = checked_sizes(nodes, graph, **asked)
     coalition = next(block for block in structure if number in block)
     partners = sorted(
         ((other, _synergy(graph, number, other)) for other in coalition if other != number),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, Position, Structured, numbering
 from solvers import solve
 from solvers.optimality import advantage
-from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ class FragilePair:
 
 def fragile(
     graph: SynergyGraph | ArrayLike,
-    solution: Solution | CoalitionStructure,
-    player: int | str | None = None,
+    solution: Structured,
+    player: Hashable | None = None,
     *,
     time_limit: float | None = None,
     **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
@@ -81,7 +80,7 @@ def fragile(
     graph
         The players and their synergies.
     solution
-        The best structure.
+        The best structure: what `solve` returned, a structure, or lists of players.
     player
         Only the pairs of this player, by number or name.
     time_limit
@@ -101,9 +100,9 @@ def fragile(
     n = graph.n_players
     if n > DENSE_LIMIT:
         raise InvalidInputError(f"fragile takes at most {DENSE_LIMIT} players; there are {n}")
-    ends = list(itertools.combinations(range(n), 2))
+    ends = list(itertools.combinations(map(Position, range(n)), 2))
     if player is not None:
-        number = players_of("fragile", graph.labels)(player)
+        number = numbering(graph, "fragile")(player)
         ends = [pair for pair in ends if number in pair]
     deadline = math.inf if time_limit is None else clock() + time_limit
     value, labels = graph.value(structure), structure.labels
@@ -138,17 +137,14 @@ class _Pair(NamedTuple):
 
 
 def with_demands(
-    graph: SynergyGraph, solution: Solution | CoalitionStructure, demands: dict[str, Any]
+    graph: SynergyGraph, solution: Structured, demands: dict[str, Any]
 ) -> tuple[CoalitionStructure, dict[str, Any]]:
     """Return the structure of a solution, and the demands with those that it was made to meet."""
-    structure = solution
+    structure = graph.structure(solution)
     links = {name: tuple(demands.get(name, ())) for name in ("must_link", "cannot_link")}
     if isinstance(solution, Solution):
-        structure = solution.structure
         links = {name: links[name] or getattr(solution, name) for name in links}
         demands = {**solution.sizes, **demands}
-    if not isinstance(structure, CoalitionStructure):
-        raise InvalidInputError("give the solution that solve returned, or its structure")
     if structure.n_players != graph.n_players:
         raise InvalidInputError(
             f"the structure has {structure.n_players} players, the graph {graph.n_players}"

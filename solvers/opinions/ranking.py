@@ -19,7 +19,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
-from coalitions.structure import CoalitionStructure
+from coalitions.structure import CoalitionStructure, Position
 from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal, losses
 from solvers.preparation.demands import Contraction, Pairs, contract
 from solvers.solution import Solution
@@ -204,10 +204,10 @@ class _Rest:
         nodes = self._contracted(part)
         labels = nodes.contract(part.structure.labels)
         first = np.unique(nodes.group, return_index=True)[1]
-        heads: dict[int, int] = {}
+        heads: dict[int, Position] = {}
         together = part.together
         for node, label in enumerate(labels.tolist()):
-            player = int(first[node])
+            player = Position(first[node])
             if label not in heads:
                 heads[label] = player
                 continue

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.graph import SynergyGraph
+from coalitions.structure import numbering
 from solvers import solve
 from solvers.optimality import advantage, losses
 from solvers.preparation.demands import contract
-from solvers.preparation.sizes import players_of
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Groups = Iterable[Iterable[int | str]]
+Groups = Iterable[Iterable[Hashable]]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[
     ((0, 1), (0, 2), (1, 2))
     """
     pairs: list[tuple[int, int]] = []
-    number = players_of(name, graph.labels)
+    number = numbering(graph, name)
     for group in groups:
         if isinstance(group, str) or not isinstance(group, Iterable):
             raise InvalidInputError(

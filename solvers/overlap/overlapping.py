@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.structure import numbering
 from solvers.optimality import is_optimal, rounded_up
 from solvers.overlap.columns import MOST_PLAYERS, IntMatrix, Listed, listed
 from solvers.overlap.packing import (
@@ -69,6 +70,8 @@ class OverlappingSolution:
         Wall time.
     stats
         Rounds, columns and nodes.
+    graph
+        The graph that was solved.
     """
 
     coalitions: tuple[tuple[int, ...], ...]
@@ -77,6 +80,7 @@ class OverlappingSolution:
     positive_weight: float
     seconds: float
     stats: Mapping[str, Any] = field(default_factory=dict)
+    graph: SynergyGraph | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:
@@ -88,9 +92,17 @@ class OverlappingSolution:
         """Whether bound and value meet, so that nothing better exists."""
         return is_optimal(self.value, self.bound, self.positive_weight)
 
-    def of(self, player: int) -> tuple[tuple[int, ...], ...]:
-        """Return the coalitions that a player is in."""
-        return tuple(coalition for coalition in self.coalitions if player in coalition)
+    def of(self, player: Hashable) -> tuple[tuple[int, ...], ...]:
+        """Return the coalitions that a player is in, who is given as `solve` takes players."""
+        number = player if self.graph is None else numbering(self.graph)(player)
+        return tuple(coalition for coalition in self.coalitions if number in coalition)
+
+    def communities(self) -> list[set[Hashable]]:
+        """Return the coalitions as sets of the graph's own nodes, in the order of `coalitions`."""
+        return [
+            {player if self.graph is None else self.graph.nodes[player] for player in coalition}
+            for coalition in self.coalitions
+        ]
 
 
 def solve_overlapping(
@@ -178,6 +190,7 @@ def solve_overlapping(
         positive_weight=most,
         seconds=clock() - started,
         stats={**stats, **({"interrupted": True} if limits.interrupted.is_set() else {})},
+        graph=graph,
     )
 
 

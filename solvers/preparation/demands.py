@@ -9,7 +9,7 @@ every exact method is valid on it as it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +21,7 @@ from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import numbering
 from solvers.preparation.components import components, numbered
 
-Pairs = Iterable[Sequence[int | str]]
+Pairs = Iterable[Iterable[Hashable]]
 
 FORBIDDEN = -sys.float_info.max
 """The weight of a pair that must stay apart."""
@@ -40,7 +40,7 @@ class Contraction:
     constant
         What the players inside the groups are worth together, to twice the precision of a float.
     must_link, cannot_link
-        The demands themselves, as pairs of players.
+        The demands themselves, as pairs of positions.
     """
 
     graph: SynergyGraph
@@ -120,18 +120,13 @@ def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
 
 def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:
     checked = []
-    number = numbering(graph.labels)
+    number = numbering(graph, name)
     for pair in pairs:
-        if isinstance(pair, str):
+        if isinstance(pair, str) or not isinstance(pair, Iterable):
             raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
         members = [number(player) for player in pair]
         if len(members) != 2 or members[0] == members[1]:
             raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
-        for player in members:
-            if not 0 <= player < graph.n_players:
-                raise InvalidInputError(
-                    f"{name} names player {player}; players are 0 … {graph.n_players - 1}"
-                )
         checked.append(members)
     return np.array(checked, np.int64).reshape(-1, 2)
 

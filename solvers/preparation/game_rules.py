@@ -56,7 +56,7 @@ def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> G
     """
     nobody = SynergyGraph.from_edges(n, [], [], [])
     problem = contract(nobody, must_link, cannot_link)
-    demands = checked_sizes(problem, nobody.labels, **sizes)
+    demands = checked_sizes(problem, nobody, **sizes)
     allowed = np.ones(1 << n, np.bool_)
     allowed[0] = False
     if demands is None and not problem.must_link and not problem.cannot_link:
@@ -85,7 +85,7 @@ def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> G
     for player in range(n):
         if not allowed[masks >> player & 1 == 1].any():
             raise InfeasibleError(f"no coalition that player {player} could be in is allowed")
-    unsaid = checked_sizes(problem, nobody.labels, **{**sizes, "n_groups": None})
+    unsaid = checked_sizes(problem, nobody, **{**sizes, "n_groups": None})
     implied = (1, n) if unsaid is None else (unsaid.fewest, unsaid.most)
     counted = implied != (demands.fewest, demands.most)
     if counted and n > MAX_PLAYERS_COUNTED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,19 +12,19 @@ import numpy as np
 from coalitions.characters import listed, quoted
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import IntVector
-from coalitions.structure import numbering
+from coalitions.structure import Named, numbering
 from solvers.preparation.demands import Contraction
 from solvers.proofs.team_demands import LOAD_STEPS
 from solvers.sizes import Sizes
 
 Count = int | Sequence[int]
 Weights = Mapping[Hashable, float] | Sequence[float]
-Roles = Iterable[Iterable[int | str]]
+Roles = Iterable[Iterable[Hashable]]
 
 
 def checked_sizes(
     contraction: Contraction,
-    labels: Sequence[str],
+    whose: Named,
     *,
     n_groups: Count | None = None,
     min_size: int | None = None,
@@ -39,8 +39,8 @@ def checked_sizes(
     ----------
     contraction
         The nodes, and the pairs that must be apart.
-    labels
-        Names of the players.
+    whose
+        Who knows the names of the players: the graph.
     n_groups
         Number of coalitions, or the least and the largest number.
     min_size, max_size
@@ -58,7 +58,8 @@ def checked_sizes(
     InfeasibleError
         It is plain that no partition meets the demands.
     """
-    roles = _checked_roles(at_least_one_of, labels)
+    labels = whose.labels
+    roles = _checked_roles(at_least_one_of, whose)
     asked = (n_groups, min_size, max_size, weights, max_weight)
     if not roles and all(demand is None for demand in asked):
         return None
@@ -66,7 +67,7 @@ def checked_sizes(
         if number is not None and (not _is_whole(number) or number < 1):
             raise InvalidInputError(f"{name} is {number}; it must be a whole number from 1 on")
     least, largest = _checked_count(n_groups)
-    loads, bearable = _checked_loads(weights, max_weight, labels)
+    loads, bearable = _checked_loads(weights, max_weight, whose)
 
     players, group = contraction.sizes, contraction.group
     n, nodes = int(players.sum()), len(players)
@@ -150,7 +151,7 @@ def _checked_count(n_groups: Count | None) -> tuple[int, int]:
 
 
 def _checked_loads(
-    weights: Weights | None, max_weight: float | None, labels: Sequence[str]
+    weights: Weights | None, max_weight: float | None, whose: Named
 ) -> tuple[IntVector, int]:
     """Return loads of the players and the most of a coalition, as whole numbers.
 
@@ -162,8 +163,9 @@ def _checked_loads(
     if weights is None or max_weight is None:
         given, lacking = ("max_weight", "weights") if weights is None else ("weights", "max_weight")
         raise InvalidInputError(f"{given} is given alone; {lacking} is needed with it")
+    labels = whose.labels
     if isinstance(weights, Mapping):
-        player_of = players_of("weights", labels)
+        player_of = numbering(whose, "weights")
         by_player = {player_of(name): load for name, load in weights.items()}
         missing = [labels[player] for player in range(len(labels)) if player not in by_player]
         if missing:
@@ -176,9 +178,9 @@ def _checked_loads(
             f"weights has {len(weights)} numbers; there are {len(labels)} players"
         )
     exact = []
-    for whose, number in [*zip(labels, weights, strict=True), ("max_weight", max_weight)]:
+    for name, number in [*zip(labels, weights, strict=True), ("max_weight", max_weight)]:
         if not _is_load(number):
-            what = whose if whose == "max_weight" else f"the weight of {whose!r}"
+            what = name if name == "max_weight" else f"the weight of {name!r}"
             raise InvalidInputError(f"{what} is {number}; it must be a number that is not negative")
         exact.append(Fraction(str(float(number))))
     grid = math.lcm(*(number.denominator for number in exact))
@@ -191,8 +193,8 @@ def _checked_loads(
     return np.array([min(load, most + 1) for load in whole], np.int64), most
 
 
-def _checked_roles(roles: Roles, labels: Sequence[str]) -> list[tuple[int, ...]]:
-    checked, number = [], players_of("at_least_one_of", labels)
+def _checked_roles(roles: Roles, whose: Named) -> list[tuple[int, ...]]:
+    checked, number = [], numbering(whose, "at_least_one_of")
     for role in roles:
         if isinstance(role, str):
             raise InvalidInputError(
@@ -203,23 +205,3 @@ def _checked_roles(roles: Roles, labels: Sequence[str]) -> list[tuple[int, ...]]
             raise InvalidInputError("at_least_one_of has an empty set; nobody could be in it")
         checked.append(tuple(sorted(members)))
     return checked
-
-
-def players_of(where: str, labels: Sequence[str]) -> Callable[[object], int]:
-    """Return what gives a player's number, or says where somebody is named who is not there."""
-    number = numbering(labels)
-
-    def found(player: object) -> int:
-        try:
-            place = -1 if isinstance(player, bool) else number(player)
-        except InvalidInputError:
-            place = -1
-        if 0 <= place < len(labels):
-            return place
-        if isinstance(player, int | np.integer) and not isinstance(player, bool):
-            raise InvalidInputError(
-                f"{where} names player {player}; players are 0 … {len(labels) - 1}"
-            )
-        raise InvalidInputError(f"{where} names {player!r}, who is not a player")
-
-    return found

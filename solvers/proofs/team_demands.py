@@ -12,11 +12,12 @@ import numpy as np
 
 from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
+from coalitions.structure import Named, numbering
 from solvers.proofs.reading import damaged, entry, list_of, whole, wholes
 
 Count = int | Sequence[int]
 Weights = Mapping[Hashable, float] | Sequence[float]
-Roles = Iterable[Iterable[int | str]]
+Roles = Iterable[Iterable[Hashable]]
 
 LOAD_STEPS = 10**12
 """Loads count in steps of this part of what a coalition can bear, rounded down: what sums of floats
@@ -51,7 +52,7 @@ class TeamDemands:
     @classmethod
     def of(
         cls,
-        names: Sequence[str],
+        players: Named,
         *,
         n_groups: Count | None = None,
         min_size: int | None = None,
@@ -68,7 +69,7 @@ class TeamDemands:
         InvalidInputError
             A number is not positive, or a player is not there.
         """
-        n = len(names)
+        n = len(players.labels)
         least, largest = _count((1, n) if n_groups is None else n_groups, whose)
         low = _whole_from_1(1 if min_size is None else min_size, f"{whose}min_size")
         high = _whole_from_1(n if max_size is None else max_size, f"{whose}max_size")
@@ -76,11 +77,9 @@ class TeamDemands:
             raise InvalidInputError(f"{whose}weights and max_weight belong together; give both")
         loads: tuple[Fraction, ...] = ()
         if weights is not None:
-            loads = _loads(weights, names, whose)
-        roles = [
-            frozenset(_player(member, names, f"{whose}at_least_one_of") for member in role)
-            for role in at_least_one_of
-        ]
+            loads = _loads(weights, players, whose)
+        number = numbering(players, f"{whose}at_least_one_of")
+        roles = [frozenset(int(number(member)) for member in role) for role in at_least_one_of]
         if not all(roles):
             raise InvalidInputError(f"{whose}at_least_one_of has an empty set")
         return cls(
@@ -197,16 +196,16 @@ def _whole_from_1(number: object, name: str) -> int:
     return int(number)
 
 
-def _loads(weights: Weights, names: Sequence[str], whose: str) -> tuple[Fraction, ...]:
+def _loads(weights: Weights, players: Named, whose: str) -> tuple[Fraction, ...]:
+    n = len(players.labels)
     if isinstance(weights, Mapping):
-        given = {_player(who, names, f"{whose}weights"): load for who, load in weights.items()}
-        if len(given) != len(names):
+        number = numbering(players, f"{whose}weights")
+        given = {number(who): load for who, load in weights.items()}
+        if len(given) != n:
             raise InvalidInputError(f"{whose}weights must have a number for each player")
-        weights = [given[player] for player in range(len(names))]
-    if len(weights) != len(names):
-        raise InvalidInputError(
-            f"{whose}weights has {len(weights)} numbers; there are {len(names)} players"
-        )
+        weights = [given[player] for player in range(n)]
+    if len(weights) != n:
+        raise InvalidInputError(f"{whose}weights has {len(weights)} numbers; there are {n} players")
     return tuple(_load(load, "weights", whose) for load in weights)
 
 
@@ -219,14 +218,6 @@ def _load(number: float, name: str, whose: str) -> Fraction:
     if not 0.0 <= load < math.inf:
         raise InvalidInputError(f"{whose}{name} must be numbers that are not negative")
     return Fraction(repr(load))
-
-
-def _player(player: object, names: Sequence[str], where: str) -> int:
-    if isinstance(player, str) and player in names:
-        return names.index(player)
-    if isinstance(player, int | np.integer) and 0 <= player < len(names):
-        return int(player)
-    raise InvalidInputError(f"{where} names a player that is not there")
 
 
 def _range(low: int, high: int) -> str:

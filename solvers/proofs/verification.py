@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from coalitions.structure import CoalitionStructure, numbering
+from coalitions.structure import CoalitionStructure, Structured, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 from solvers.proofs._coalitions import Rules, check_teams
 from solvers.proofs._tree import check_part
@@ -37,7 +38,7 @@ from solvers.proofs.reading import LARGEST_UNIT, refuse_unless
 from solvers.proofs.team_demands import LOAD_STEPS, Count, Roles, TeamDemands, Weights
 from solvers.proofs.teams import TeamsProof
 
-NamedPairs = Iterable[Sequence[int | str]]
+NamedPairs = Iterable[Iterable[Hashable]]
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Verification:
 
 
 def verify(
-    graph: SynergyGraph,
-    structure: CoalitionStructure | Iterable[Iterable[int | str]],
+    graph: SynergyGraph | ArrayLike,
+    structure: Structured,
     certificate: Certificate | None = None,
     *,
     must_link: NamedPairs = (),
@@ -89,13 +90,13 @@ def verify(
     Parameters
     ----------
     graph
-        The graph, from which all weights are taken.
+        The graph, from which all weights are taken, or a matrix, a networkx graph …
     structure
-        The structure that is claimed to be the best one found, or lists of players.
+        The structure that is claimed to be the best one found, lists of players, or a solution.
     certificate
         The proof; without it only partition, demands and value are checked.
     must_link, cannot_link
-        Pairs of players, by number or by name, that must, or must not, be in one coalition. A
+        Pairs of players, as `solve` takes them, that must, or must not, be in one coalition. A
         proof for other demands is refused: it speaks about other structures.
     n_groups, min_size, max_size, weights, max_weight, at_least_one_of
         Demands on every coalition and their number, as `solve` takes them.
@@ -118,11 +119,14 @@ def verify(
     coalitions.errors.InvalidInputError: the certificate is refused: it compares only structures \
 that keep ann and bob apart, which is not demanded
     """
+    if not isinstance(graph, SynergyGraph):
+        graph = SynergyGraph(graph)
     n, names = graph.n_players, graph.labels
     structure = graph.structure(structure)
-    demands = Links.of(n, _numbered(must_link, names), _numbered(cannot_link, names))
+    together = _numbered(must_link, graph, "must_link")
+    demands = Links.of(n, together, _numbered(cannot_link, graph, "cannot_link"))
     teams = TeamDemands.of(
-        names,
+        graph,
         n_groups=n_groups,
         min_size=min_size,
         max_size=max_size,
@@ -140,7 +144,7 @@ that keep ann and bob apart, which is not demanded
         certificate.n_players == n,
         f"it is for {_short(certificate.n_players)} players, the graph has {n}",
     )
-    _check_demands(certificate, demands, teams, names)
+    _check_demands(certificate, demands, teams, graph)
     lost = 0.0
     if certificate.teams is None:
         bound, gained = _bound(graph, structure, certificate, demands)
@@ -155,9 +159,9 @@ that keep ann and bob apart, which is not demanded
     )
 
 
-def _numbered(pairs: NamedPairs, names: Sequence[str]) -> Pairs:
+def _numbered(pairs: NamedPairs, graph: SynergyGraph, name: str) -> Pairs:
     """Return pairs of players as pairs of numbers; what is no pair is told by whoever checks it."""
-    number = numbering(names)
+    number = numbering(graph, name)
     return [[number(player) for player in pair] for pair in pairs]
 
 
@@ -179,12 +183,13 @@ def _inside(graph: SynergyGraph, structure: CoalitionStructure) -> list[float]:
 
 
 def _check_demands(
-    certificate: Certificate, demands: Links, teams: TeamDemands, names: Sequence[str]
+    certificate: Certificate, demands: Links, teams: TeamDemands, graph: SynergyGraph
 ) -> None:
     """Refuse a certificate for other structures than those asked about.
 
     One for fewer demands would prove the bound, too. Equality is simpler, and says what was proven.
     """
+    names = graph.labels
     own = Links.of(
         len(names),
         certificate.must_link,
@@ -196,7 +201,7 @@ def _check_demands(
         extra is None, f"it compares only structures that keep {extra}, which is not demanded"
     )
     refuse_unless(missing is None, f"it does not keep {missing}, which is demanded")
-    its_own = certificate.demands or TeamDemands.of(names)
+    its_own = certificate.demands or TeamDemands.of(graph)
     extra, missing = its_own.unlike(teams, names), teams.unlike(its_own, names)
     refuse_unless(extra is None, f"it compares only structures with {extra}, which is not demanded")
     refuse_unless(missing is None, f"it does not ask for {missing}, which is demanded")

@@ -102,9 +102,11 @@ def test_bad_edges_are_refused_in_a_sentence(edges, sentence):
         SynergyGraph.from_edges(3, *edges)
 
 
-@pytest.mark.parametrize(("how", "expected"), [("mean", 1.5), ("min", 1.0), ("max", 2.0)])
+@pytest.mark.parametrize(
+    ("how", "expected"), [("mean", 1.5), ("sum", 3.0), ("min", 1.0), ("max", 2.0)]
+)
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
-def test_symmetrise_takes_mean_min_or_max(how, expected, kind):
+def test_symmetrise_takes_mean_sum_min_or_max(how, expected, kind):
     graph = SynergyGraph(kind(np.array([[0.0, 1.0], [2.0, 0.0]])), symmetrise=how)
     assert graph.matrix[0, 1] == expected
 
@@ -116,6 +118,88 @@ def test_the_mean_of_any_matrix_is_symmetric_to_the_last_bit(rng):
     large = np.array([[0, 1.5e308], [-1.5e308, 0]])
     assert SynergyGraph(large, symmetrise="mean").matrix[0, 1] == 0
     assert SynergyGraph(np.abs(large), symmetrise="mean").matrix[0, 1] == 1.5e308
+
+
+def test_a_sum_that_no_float_can_hold_is_refused():
+    for kind in (np.array, sparse.csr_array):
+        with pytest.raises(InvalidInputError, match="more than a float can be"):
+            SynergyGraph(kind(np.array([[0, 1.5e308], [1.5e308, 0]])), symmetrise="sum")
+
+
+@pytest.mark.parametrize("how", ["mean", "sum", "min", "max"])
+def test_arrows_are_treated_alike_in_every_kind_of_graph(how, rng):
+    matrix = np.where(rng.random((7, 7)) < 0.5, rng.integers(-5, 6, (7, 7)), 0).astype(float)
+    np.fill_diagonal(matrix, 0.0)
+    arrows = nx.from_numpy_array(matrix, create_using=nx.DiGraph)
+    a, b = np.nonzero(matrix)
+    pairs = pd.DataFrame({"from": a, "to": b, "weight": matrix[a, b]})
+    dense = SynergyGraph(matrix, symmetrise=how)
+    for kind in (sparse.csr_array(matrix), arrows, pd.DataFrame(matrix)):
+        assert SynergyGraph(kind, symmetrise=how).matrix.tolist() == dense.matrix.tolist()
+    listed = SynergyGraph(pairs, symmetrise=how)
+    order = list(listed.nodes)
+    assert listed.matrix.tolist() == dense.matrix[np.ix_(order, order)].tolist()
+
+
+def test_a_threshold_is_subtracted_from_every_pair():
+    matrix = np.array([[0, 0.75, 0.25], [0.75, 0, 0.5], [0.25, 0.5, 0]])
+    for threshold in (0.5, np.float32(0.5), "mean"):
+        graph = SynergyGraph(matrix, threshold=threshold)
+        assert graph.matrix.tolist() == [[0, 0.25, -0.25], [0.25, 0, 0], [-0.25, 0, 0]]
+    arrows = SynergyGraph([[0, 4, 1], [2, 0, 0], [0, 3, 0]], symmetrise="sum", threshold="mean")
+    assert arrows.matrix.tolist() == [
+        [0, 6 - 10 / 3, 1 - 10 / 3],
+        [6 - 10 / 3, 0, 3 - 10 / 3],
+        [1 - 10 / 3, 3 - 10 / 3, 0],
+    ]
+    gap = SynergyGraph([[0, math.nan], [math.nan, 0]], missing=3, threshold=1)
+    assert gap.matrix[0, 1] == 2
+    assert SynergyGraph([[0.0]], threshold="mean").n_players == 1
+    again = SynergyGraph(SynergyGraph(matrix, labels="abc"), threshold=0.25)
+    assert (again.labels, again.matrix[0, 2]) == (("a", "b", "c"), 0)
+
+
+@pytest.mark.parametrize("threshold", ["median", math.nan, math.inf, None, [1], True])
+def test_odd_thresholds_are_refused(threshold):
+    if threshold is None:
+        assert SynergyGraph(THREE, threshold=threshold).value([[0, 1, 2]]) is not None
+        return
+    with pytest.raises(InvalidInputError, match="must be a finite number, or 'mean'"):
+        SynergyGraph(THREE, threshold=threshold)
+
+
+def test_a_threshold_needs_every_pair():
+    matrix = np.array([[0, 0.75, 0], [0.75, 0, 0.5], [0, 0.5, 0]])
+    whole = nx.from_numpy_array(matrix)
+    whole.add_edge(0, 2, weight=0.0)
+    frame = pd.DataFrame(whole.edges(data="weight"), columns=["from", "to", "weight"])
+    edges = ([0, 0, 1], [1, 2, 2], [0.75, 0.0, 0.5])
+    expected = SynergyGraph(matrix, threshold=0.25).matrix.tolist()
+    for graph in (
+        SynergyGraph(whole, threshold=0.25),
+        SynergyGraph.from_networkx(whole, threshold=0.25),
+        SynergyGraph(frame, threshold=0.25),
+        SynergyGraph.from_frame(frame, threshold=0.25),
+        SynergyGraph.from_edges(3, *edges, threshold=0.25),
+        SynergyGraph(sparse.csr_array(matrix + 1 - np.eye(3)), threshold=1.25),
+    ):
+        assert graph.matrix.tolist() == expected
+    whole.remove_edge(0, 2)
+    for few in (whole, frame[frame["weight"] > 0], SynergyGraph(whole), sparse.csr_array(matrix)):
+        with pytest.raises(InvalidInputError, match="only 2 of 3 pairs are listed"):
+            SynergyGraph(few, threshold=0.25)
+
+
+def test_correlations_hear_of_the_threshold_at_the_line_of_the_user():
+    matrix = np.array([[1, 0.5, -0.25], [0.5, 1, 0.25], [-0.25, 0.25, 1]])
+    for call in (lambda: SynergyGraph(pd.DataFrame(matrix)), lambda: solve(matrix)):
+        with pytest.warns(InputWarning, match=r"correlations .*threshold=mean") as heard:
+            call()
+        assert [warning.filename for warning in heard] == [__file__]
+    assert SynergyGraph(matrix, threshold="mean").value([[0, 1, 2]]) == pytest.approx(0, abs=1e-12)
+    with pytest.warns(InputWarning) as heard:
+        SynergyGraph(4 * matrix)
+    assert "correlations" not in str(heard[0].message)
 
 
 def test_a_thousand_matrices_of_decimals_are_made_symmetric():
@@ -204,7 +288,7 @@ def test_odd_edges_are_refused_in_a_sentence(arguments, sentence):
 
 
 def test_symmetrise_refuses_other_words():
-    with pytest.raises(InvalidInputError, match="one of mean, min, max"):
+    with pytest.raises(InvalidInputError, match="one of mean, sum, min, max"):
         SynergyGraph(THREE, symmetrise="median")
 
 

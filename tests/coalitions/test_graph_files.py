@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,12 +136,70 @@ def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(tmp_path):
         SynergyGraph.read(path)
 
 
-@pytest.mark.parametrize(("how", "expected"), [("mean", 1.5), ("min", 1.0), ("max", 2.0)])
+@pytest.mark.parametrize(
+    ("how", "expected"), [("mean", 1.5), ("sum", 3.0), ("min", 1.0), ("max", 2.0)]
+)
 @pytest.mark.parametrize("text", ["a b 1\nb a 2\n"])
 def test_directed_edge_lists_are_made_symmetric_on_request(tmp_path, how, expected, text):
     path = tmp_path / "graph.edges"
     path.write_text(text)
     assert SynergyGraph.read(path, symmetrise=how).matrix[0, 1] == expected
+
+
+WISHES = {
+    "w.csv": "from,to,points\na,b,3\nb,a,1\na,c,2\n",
+    "w.edges": "a b 3\nb a 1\na c 2\n",
+    "w.json": '{"labels": ["a", "b", "c"], "edges": [["a","b",3], ["b","a",1], ["a","c",2]]}',
+    "m.csv": ",a,b,c\na,0,3,2\nb,1,0,0\nc,0,0,0\n",
+    "m.json": '{"matrix": [[0, 3, 2], [1, 0, 0], [0, 0, 0]]}',
+}
+
+
+@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize(
+    ("how", "value", "said"),
+    [("sum", 6, "in full"), ("mean", 3, "half"), ("min", 1, "smaller"), ("max", 5, "larger")],
+)
+def test_pairs_of_one_direction_are_told_of(tmp_path, name, how, value, said):
+    path, told = tmp_path / name, []
+    path.write_text(WISHES[name])
+    graph = SynergyGraph.read(path, symmetrise=how, tell=told.append)
+    assert graph.value([[0, 1, 2]]) == value
+    assert told[-1].startswith(f"{path}: 1 of 2 pairs are one-way")
+    assert said in told[-1]
+
+
+def test_without_a_word_a_pair_in_one_direction_counts_in_full_and_that_is_told(tmp_path):
+    path, told = tmp_path / "w.csv", []
+    path.write_text("from,to,points\na,b,3\nb,a,3\na,c,2\n")
+    assert SynergyGraph.read(path, tell=told.append).value([[0, 1, 2]]) == 5
+    assert "1 of 2 pairs are one-way" in told[-1]
+    assert "each counts in full" in told[-1]
+    path.write_text("from,to,points\na,b,3\na,c,2\n")
+    SynergyGraph.read(path, tell=told.append)
+    assert "every pair in one direction, which counts in full" in told[-1]
+    plain = tmp_path / "plain.edges"  # a list of edges is just that
+    plain.write_text("a b 3\na c 2\n")
+    told.clear()
+    SynergyGraph.read(plain, tell=told.append)
+    assert told == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "npy", "npz", "json", "xlsx"])
+def test_every_matrix_file_takes_a_threshold(tmp_path, ending):
+    matrix = np.array([[0, 0.75, 0.25], [0.75, 0, 0.5], [0.25, 0.5, 0]])
+    path, told = tmp_path / f"m.{ending}", []
+    if ending == "xlsx":
+        pd.DataFrame(matrix, list("abc"), list("abc")).to_excel(path)
+    else:
+        SynergyGraph(matrix, "abc").write(path)
+    graph = SynergyGraph.read(path, threshold="mean", tell=told.append)
+    assert graph.matrix[0].tolist() == [0, 0.25, -0.25]
+    assert told == [f"{path}: the mean of all pairs, 0.5, was subtracted from every one of 3 pairs"]
+    path = tmp_path / "few.edges"
+    path.write_text("a b 1\nb c 2\n")
+    with pytest.raises(InvalidInputError, match=r"few\.edges: .*only 2 of 3 pairs are listed"):
+        SynergyGraph.read(path, threshold=1)
 
 
 def test_standard_input_needs_a_format(monkeypatch):

@@ -44,7 +44,7 @@ def test_a_verifier_takes_names(graph):
     )  # fmt: skip
     assert checked.value == -1
     assert (checked.must_link, checked.cannot_link) == (((0, 2),), ((1, 3),))
-    with pytest.raises(InvalidInputError, match=r"no player 'anne'; did you mean 'ann'\?"):
+    with pytest.raises(InvalidInputError, match=r"'anne'.*did you mean 'ann'\?"):
         verify(graph, [["ann", "bob", "cleo", "dan"]], must_link=[("anne", "bob")])
 
 
@@ -79,7 +79,7 @@ def test_names_need_somebody_who_knows_them(graph):
         InvalidInputError, match=r"'ann' is a name.* CoalitionStructure\(coalitions, gr"
     ):
         CoalitionStructure([["ann"]])
-    with pytest.raises(InvalidInputError, match=r"no player 'anne'; did you mean 'ann'\?"):
+    with pytest.raises(InvalidInputError, match=r"'anne'.*did you mean 'ann'\?"):
         solve(graph, must_link=[("anne", "bob")])
     with pytest.raises(InvalidInputError, match="must_link takes pairs of two different players"):
         solve(graph, must_link=["ann"])

@@ -21,15 +21,18 @@ COMMANDS = {
     "solve": (
         ["graph.csv"],
         "solver formulation time-limit gap seed threads warm-start must-link cannot-link n-groups"
-        " min-size max-size symmetrise format output plot certificate plugin",
+        " min-size max-size symmetrise threshold format output plot certificate plugin",
     ),
-    "verify": (["graph.csv", "s.json"], "certificate symmetrise format"),
-    "shapley": (["graph.csv"], "method budget target-error seed symmetrise format plugin"),
+    "verify": (["graph.csv", "s.json"], "certificate symmetrise threshold format"),
+    "shapley": (
+        ["graph.csv"],
+        "method budget target-error seed symmetrise threshold format plugin",
+    ),
     "value": (
         ["graph.csv"],
-        "concept method budget seed alpha beta structure links symmetrise format",
+        "concept method budget seed alpha beta structure links symmetrise threshold format",
     ),
-    "stability": (["graph.csv", "s.json"], "notion symmetrise format"),
+    "stability": (["graph.csv", "s.json"], "notion symmetrise threshold format"),
     # The data set does not exist: what is wrong is said, and nothing is ever trained.
     "run": (
         ["--dataset", "nowhere"],

@@ -164,6 +164,7 @@ def readers(folder: Path) -> list[Reader]:
     from coalitions.files.graphs import READERS
     from coalitions.files.text import load_json
     from coalitions.games.table import TableGame
+    from coalitions.graph import Treatment
     from learners.data.files import read_npz
     from learners.runs.folder import RunFolder
     from learners.settings.config import RunConfig
@@ -183,7 +184,7 @@ def readers(folder: Path) -> list[Reader]:
     def graph_reader(kind: str) -> Callable[[bytes], object]:
         def read(content: bytes) -> object:
             how = None if len(content) % 3 else "mean"
-            return READERS[kind](io.BytesIO(content), f"graph.{kind}", how)
+            return READERS[kind](io.BytesIO(content), f"graph.{kind}", Treatment(how))
 
         return read
 

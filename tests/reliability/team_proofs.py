@@ -41,7 +41,7 @@ class Question:
 
     @property
     def team_demands(self) -> TeamDemands:
-        return TeamDemands.of(self.graph.labels, **self.demands)
+        return TeamDemands.of(self.graph, **self.demands)
 
     def allows(self, coalition: Sequence[int]) -> bool:
         """Tell whether one coalition keeps to the demands."""

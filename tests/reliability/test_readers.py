@@ -20,6 +20,7 @@ from coalitions import InvalidInputError, SynergyGraph
 from coalitions.errors import CoalitionError, InputWarning
 from coalitions.files.graphs import READERS
 from coalitions.games.table import TableGame
+from coalitions.graph import Treatment
 from tests.reliability.command_lines import ended, line, prepare
 from tests.reliability.fuzz import Report, cases, readers, tried
 
@@ -70,7 +71,7 @@ def test_two_hundred_thousand_damaged_files_end_in_sentences(all_readers, name, 
 
 def reads(kind: str, content: bytes) -> None:
     with contextlib.suppress(CoalitionError, InputWarning):
-        READERS[kind](io.BytesIO(content), f"graph.{kind}", None)
+        READERS[kind](io.BytesIO(content), f"graph.{kind}", Treatment())
 
 
 @settings(max_examples=60)
@@ -197,7 +198,7 @@ def test_a_file_that_ended_in_a_catch_all_or_in_all_memory_gets_a_sentence(name)
     kind, content, sentence = BAD[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(InvalidInputError, match=sentence) as caught:
-        READERS[kind](io.BytesIO(content), f"graph.{kind}", None)
+        READERS[kind](io.BytesIO(content), f"graph.{kind}", Treatment())
     assert str(caught.value).startswith(f"graph.{kind}: ")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
 
@@ -241,7 +242,7 @@ def test_what_spreadsheets_export_is_read(tmp_path, end, encoding):
 
 def test_names_that_are_bytes_are_decoded():
     content = npz(S=np.zeros((2, 2)), labels=np.array([b"ann", b"bob"]))
-    assert READERS["npz"](io.BytesIO(content), "graph.npz", None).labels == ("ann", "bob")
+    assert READERS["npz"](io.BytesIO(content), "graph.npz", Treatment()).labels == ("ann", "bob")
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -346,7 +346,7 @@ def test_a_proof_that_asks_for_days_is_refused_in_time(monkeypatch):
     prices[-1] = n * n
     leaf = Leaf(prices, 0, np.empty((0, 3), np.int64), np.empty(0, np.int64))
     proof = TeamsProof(tuple((k,) for k in range(n)), Fraction(1), 0, n * n, (leaf,))
-    demands = TeamDemands.of(graph.labels, at_least_one_of=[[n - 1]])
+    demands = TeamDemands.of(graph, at_least_one_of=[[n - 1]])
     certificate = Certificate(n, (), teams=proof, demands=demands)
     with pytest.raises(InvalidInputError, match="too long to check"):
         verify(graph, CoalitionStructure([range(n)]), certificate, at_least_one_of=[[n - 1]])

@@ -92,7 +92,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, name, text, argumen
 def test_an_asymmetric_matrix_is_accepted_on_request(tmp_path):
     path = tmp_path / "skew.csv"
     path.write_text(",a,b\na,0,1\nb,2,0\n")
-    for how, value in (("mean", 1.5), ("min", 1.0), ("max", 2.0)):
+    for how, value in (("mean", 1.5), ("sum", 3.0), ("min", 1.0), ("max", 2.0)):
         result = coalitions("solve", path, "--symmetrise", how, "--solver", "highs", "--json")
         assert json.loads(result.stdout)["value"] == value
 
@@ -218,3 +218,68 @@ def test_a_name_with_a_comma_is_put_in_quotes(tmp_path):
         "solve", path, "--solver", "greedy", "--json", "--cannot-link", '"Smith, Ann",Bob'
     )
     assert json.loads(result.stdout)["coalitions"] == [["Smith, Ann"], ["Bob"]]
+
+
+CORRELATIONS = ",a,b,c,d\na,1,.9,.2,.1\nb,.9,1,.3,.2\nc,.2,.3,1,.8\nd,.1,.2,.8,1\n"
+
+
+@pytest.mark.parametrize(("threshold", "recorded"), [("0.5", 0.5), ("mean", "mean")])
+def test_every_command_takes_the_same_threshold(tmp_path, threshold, recorded):
+    (tmp_path / "c.csv").write_text(CORRELATIONS)
+    files = ("--output", "s.json", "--certificate", "p.json")
+    flags = ("--threshold", threshold)
+    solved = coalitions("solve", "c.csv", *flags, *files, "--json", cwd=tmp_path)
+    document = json.loads(solved.stdout)
+    assert document["coalitions"] == [["a", "b"], ["c", "d"]]
+    assert document["threshold"] == recorded
+    (line,) = solved.stderr.splitlines()
+    assert line.startswith("c.csv: ")
+    assert line.endswith("was subtracted from every one of 6 pairs")
+    for command in (
+        ("verify", "c.csv", "s.json", "--certificate", "p.json"),
+        ("explain", "c.csv", "s.json", "a"),
+        ("stability", "c.csv", "s.json", "--notion", "nash"),
+    ):
+        assert coalitions(*command, *flags, cwd=tmp_path).returncode == 0
+        for others in ((), ("--threshold", "0.25")):
+            refused = coalitions(*command, *others, cwd=tmp_path)
+            assert refused.returncode == 2
+            assert f"s.json: was made with --threshold {recorded}" in refused.stderr
+    wish = coalitions("what-if", "c.csv", "--apart", "a,b", *flags, "--json", cwd=tmp_path)
+    assert json.loads(wish.stdout)["base_value"] == document["value"]
+    for command in (("shapley",), ("value", "--concept", "shapley")):
+        shares = coalitions(command[0], "c.csv", *command[1:], *flags, "--json", cwd=tmp_path)
+        assert sum(json.loads(shares.stdout)["values"].values()) == pytest.approx(
+            2.5 - 6 * (0.5 if threshold == "0.5" else 2.5 / 6), abs=1e-12
+        )
+
+
+def test_a_correlation_matrix_is_told_of_the_threshold(tmp_path):
+    (tmp_path / "c.csv").write_text(CORRELATIONS)
+    (line,) = coalitions("solve", "c.csv", "--json", cwd=tmp_path).stderr.splitlines()
+    assert "--threshold mean" in line
+    (tmp_path / "few.edges").write_text("a b 1\nb c 2\n")
+    (tmp_path / "t.json").write_text('{"values": [0, 1, 1, 2]}')
+    for command, sentence in (
+        (("solve", "c.csv", "--threshold", "high"), "--threshold takes a number or mean"),
+        (("solve", "c.csv", "--threshold", "nan"), "--threshold is nan"),
+        (("solve", "few.edges", "--threshold", "1"), "only 2 of 3 pairs are listed"),
+        (("shapley", "t.json", "--threshold", "1"), "are for synergy graphs"),
+        (("value", "c.csv", "--target", "a", "--threshold", "1"), "are for synergy graphs"),
+    ):
+        refused = coalitions(*command, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert sentence in refused.stderr
+
+
+def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
+    (tmp_path / "w.csv").write_text("from,to,points\na,b,3\nb,a,1\na,c,2\n")
+    command = ("solve", "w.csv", "--symmetrise", "sum", "--output", "s.json")
+    result = coalitions(*command, cwd=tmp_path)
+    assert "w.csv: 1 of 2 pairs are one-way (the other direction is 0): each counts in full" in (
+        result.stderr
+    )
+    assert coalitions(*command, "--quiet", cwd=tmp_path).stderr == ""
+    assert json.loads((tmp_path / "s.json").read_text())["symmetrise"] == "sum"
+    refused = coalitions("verify", "w.csv", "s.json", "--symmetrise", "mean", cwd=tmp_path)
+    assert (refused.returncode, "was made with --symmetrise sum" in refused.stderr) == (2, True)

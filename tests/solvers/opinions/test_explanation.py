@@ -152,7 +152,7 @@ def cheapest_by_hand(graph, structure, player, demands):
             units[p] = joined
     unit = tuple(sorted(units[player]))
     home = labels[player]
-    kept = TeamDemands.of(graph.labels, **{k: v for k, v in demands.items() if "link" not in k})
+    kept = TeamDemands.of(graph, **{k: v for k, v in demands.items() if "link" not in k})
     others = {tuple(sorted(each)) for each in units if labels[min(each)] != home}
     groups = {
         tuple(sorted(sum(some, ())))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,13 +27,13 @@ GRAPH = SynergyGraph.from_edges(5, ONE, TWO, (5.0 * ONE + TWO) % 7 - 2, labels=N
 
 def sizes_of(**demands: Any) -> Sizes:
     links = {name: demands.pop(name, ()) for name in ("must_link", "cannot_link")}
-    sizes = checked_sizes(contract(GRAPH, **links), GRAPH.labels, **demands)
+    sizes = checked_sizes(contract(GRAPH, **links), GRAPH, **demands)
     assert sizes is not None
     return sizes
 
 
 def test_nothing_demanded_is_nothing() -> None:
-    assert checked_sizes(contract(GRAPH), GRAPH.labels) is None
+    assert checked_sizes(contract(GRAPH), GRAPH) is None
 
 
 def test_every_figure_follows_from_what_was_said() -> None:
@@ -50,13 +52,18 @@ class Unsearched(tuple[str, ...]):
     __contains__ = index  # type: ignore[assignment]
 
 
+@dataclass
+class Whose:
+    labels: Sequence[str]
+
+
 def test_many_players_are_found_by_name_without_a_search_for_each() -> None:
-    names = Unsearched(NAMES)
+    whose = Whose(Unsearched(NAMES))
     loads = {name: load for load, name in enumerate(NAMES)}
-    sizes = checked_sizes(contract(GRAPH), names, weights=loads, max_weight=9)
+    sizes = checked_sizes(contract(GRAPH), whose, weights=loads, max_weight=9)
     assert sizes is not None
     assert sizes.loads.tolist() == [0, 1, 2, 3, 4]
-    sizes = checked_sizes(contract(GRAPH), names, at_least_one_of=[["bob", "eve"]])
+    sizes = checked_sizes(contract(GRAPH), whose, at_least_one_of=[["bob", "eve"]])
     assert sizes is not None
     assert sizes.roles == ((1, 4),)
 
