@@ -73,7 +73,7 @@ def solve_command(
         bool,
         typer.Option(
             "--canonical",
-            help="Of several best structures, always the same: fewest joined pairs, first labels.",
+            help="If several structures are optimal, always return the same one.",
         ),
     ] = False,
     symmetrise: Symmetrise = None,

@@ -101,8 +101,8 @@ def value_command(
     units: Annotated[
         str | None,
         typer.Option(
-            help="Who is valued, with --target: features (the default), points, or a column whose"
-            " values name the sources."
+            help="What to value, with --target: features (the default), points, or a column that"
+            " names the sources."
         ),
     ] = None,
     symmetrise: Symmetrise = None,

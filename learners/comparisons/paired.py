@@ -123,7 +123,9 @@ def best_sentence(
         What `best_of` and `not_settled` return.
     """
     if not rivals:
-        return f"Best: {', '.join(best)}."
+        others = len(scores) > len(best)
+        settled = f" Settled: 0 is outside the {CONFIDENCE:.0%} interval of each difference."
+        return f"Best: {', '.join(best)}." + settled * others
     gaps = [seed_difference(scores[name], scores[best[0]]) for name in rivals]
     reasons = []
     if any(gap.low is not None for gap in gaps):
