@@ -126,7 +126,7 @@ class Columns:
             if looks > PATIENCE and len(tree) == 1:
                 raise _TooSlow
 
-        tree = TreeSearch(priced, best, allowed=enough, check=look, seed=seed)
+        tree = TreeSearch(priced, best, allowed=enough, check=look, glance=check, seed=seed)
         try:
             with one_blas_thread():
                 best.offer(np.arange(m))

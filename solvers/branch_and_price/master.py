@@ -72,6 +72,14 @@ class Relaxed:
 class Master:
     """Columns, rows and the simplex method.
 
+    Parameters
+    ----------
+    problem
+        What is asked.
+    glance
+        Called after every `PIVOTS_AT_ONCE` exchanges; it may raise. The columns, and what is kept of
+        the last solution, are valid then.
+
     Attributes
     ----------
     members
@@ -85,9 +93,10 @@ class Master:
     complete: ClassVar[bool] = False
     """Whether it has all coalitions as columns from the beginning."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, glance: Callable[[], None] = lambda: None) -> None:
         n, sizes = problem.n, problem.sizes
         self.problem = problem
+        self._glance = glance
         self.members: BoolMatrix = np.zeros((0, n), np.bool_)
         self.worth: IntVector = np.zeros(0, np.int64)
         self.triples: IntMatrix = np.zeros((0, 3), np.int64)
@@ -203,6 +212,7 @@ class Master:
             self._kept = basis.copy(), inverse, age + done
             if done < PIVOTS_AT_ONCE:
                 break
+            self._glance()
         return self._relaxed(active, basis, inverse, duals)
 
     def _relaxed(

@@ -103,7 +103,10 @@ class TreeSearch:
     allowed
         How large a bound may be, for the value of the incumbent, in whole weights.
     check
-        Called every now and then; it may raise.
+        Called after each piece of work; it may raise.
+    glance
+        Called also inside of longer pieces, for those who count the calls of `check`; it may raise.
+        `check` unless given.
     seed
         Source of all randomness.
     most_cases
@@ -117,11 +120,12 @@ class TreeSearch:
         *,
         allowed: Callable[[int], int],
         check: Callable[[], None],
+        glance: Callable[[], None] | None = None,
         seed: int = 0,
         most_cases: int | None = None,
     ) -> None:
         self.problem, self.incumbent = problem, incumbent
-        self.allowed, self.check = allowed, check
+        self.allowed, self.check, self.glance = allowed, check, glance or check
         self._most_cases = most_cases
         # After a dive: a descent, but nothing in a part. More local search takes more time than it
         # is worth: parts that are solved anew find more in it.
@@ -129,7 +133,9 @@ class TreeSearch:
         self._seed = seed
         self._listed = all_coalitions(problem)
         self.master = (
-            Master(problem) if self._listed is None else ListedMaster(problem, self._listed)
+            Master(problem, self.glance)
+            if self._listed is None
+            else ListedMaster(problem, self._listed)
         )
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
@@ -308,7 +314,12 @@ class TreeSearch:
     def _solved_part(self, part: Problem, best: Incumbent) -> int:
         """Improve a structure of a part; return how many rounds that took."""
         search = TreeSearch(
-            part, best, allowed=lambda value: value, check=self.check, most_cases=NEARBY_CASES
+            part,
+            best,
+            allowed=lambda value: value,
+            check=self.check,
+            glance=self.glance,
+            most_cases=NEARBY_CASES,
         )
         search.run()
         return search.rounds

@@ -130,3 +130,32 @@ def test_prices_of_an_ascent_pay_for_all_coalitions():
         assert (paid >= listed.worth * (1 - 1e-12) - 1e-3).all()
         half_sums = np.sort(np.maximum(problem.units, 0), axis=1)[:, -2:].sum() / 2
         assert master._ascent().sum() * master._unit < 0.95 * half_sums
+
+
+def test_a_long_linear_program_looks_at_the_clock_and_can_be_ended():
+    upper = np.triu(np.random.default_rng(0).integers(-50, 100, (60, 60)), 1)
+    problem = Problem.of(upper + upper.T, Sizes(np.ones(60, np.int64), 1, 3, 1, 60))
+    glances = 0
+
+    def glance():
+        nonlocal glances
+        glances += 1
+        if glances == 2:
+            raise TimeoutError
+
+    master, whole = Master(problem, glance), Master(problem)
+    columns = np.zeros((0, 60), np.bool_)
+    pairs = np.argwhere(np.triu(upper > 0, 1))
+    triples = np.random.default_rng(1).permuted(np.tile(np.arange(60), (2000, 1)), axis=1)[:, :3]
+    for some in (np.arange(60)[:, None], pairs, triples):
+        rows = np.zeros((len(some), 60), np.bool_)
+        rows[np.arange(len(some))[:, None], some] = True
+        columns = np.concatenate((columns, rows))
+    for each in (master, whole):
+        each.add(columns)
+    active = np.ones(len(master), np.bool_)
+    with pytest.raises(TimeoutError):
+        master.solve(active, master.start(), DEAR)
+    # It goes on as if nothing had been: the columns and the kept inverse are whole.
+    value = whole.solve(active, whole.start(), DEAR).value
+    assert master.solve(active, master.start(), DEAR).value == pytest.approx(value)
