@@ -62,9 +62,10 @@ class Incumbent:
         if start is not None:
             self.offer(start)
         if self._problem.n <= SMALL:
-            labels = first_structure(self._problem.sizes) if self.labels is None else None
-            if labels is not None:
-                self.offer(labels)
+            if self.labels is None:
+                labels = first_structure(self._problem.sizes, expired=self._expired)
+                if labels is not None:
+                    self.offer(labels)
             return
         from solvers.local_search.sized import repaired
 

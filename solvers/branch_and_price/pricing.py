@@ -17,7 +17,7 @@ from coalitions.game import BoolMatrix, IntMatrix, IntVector
 from solvers.branch_and_price.problem import Case
 
 STEPS_AT_ONCE = 20_000_000
-"""Steps between two looks at the clock: about 0.05 s."""
+"""Steps between two looks at the clock: 0.05 s, and 0.25 s where many nodes fit in a coalition."""
 
 
 MANY_CONFLICTS = 0.05

@@ -196,7 +196,7 @@ def repaired(
     search.start_from(np.arange(len(weights)) if start is None else start)
     search.run(search.descend(), expired)
     if not search.found:
-        placed = first_structure(sizes)
+        placed = first_structure(sizes, expired=expired)
         if placed is not None:
             search.start_from(placed)
             search.run(search.descend(), expired)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
@@ -106,7 +108,12 @@ def fragile(
         ends = [pair for pair in ends if number in pair]
     deadline = math.inf if time_limit is None else clock() + time_limit
     value, labels = graph.value(structure), structure.labels
-    pairs = [_Pair(a, b, bool(labels[a] == labels[b]), float(graph.matrix[a, b])) for a, b in ends]
+    a, b = np.array(ends, np.int64).reshape(-1, 2).T
+    together, synergies = (labels[a] == labels[b]).tolist(), graph.matrix[a, b].tolist()
+    pairs = [
+        _Pair(*players, same, synergy)
+        for players, same, synergy in zip(ends, together, synergies, strict=True)
+    ]
     # Where time is short: first those that are together in spite of themselves, or so apart.
     pairs.sort(key=lambda pair: pair.synergy if pair.together else -pair.synergy)
     found: list[Solution | InfeasibleError | None] = []
@@ -119,7 +126,11 @@ def fragile(
         for each in found
         if isinstance(each, Solution)
     }
-    judged = [_judged(pair, value, each, known) for pair, each in zip(pairs, found, strict=True)]
+    others = _best_other_ways(pairs, known)
+    judged = [
+        _judged(pair, value, each, known, other)
+        for pair, each, other in zip(pairs, found, others, strict=True)
+    ]
     return tuple(sorted(judged, key=lambda each: (each.at_most, each.margin, each.pair)))
 
 
@@ -130,10 +141,6 @@ class _Pair(NamedTuple):
     b: int
     together: bool
     synergy: float
-
-    def is_other_way(self, structure: CoalitionStructure) -> bool:
-        """Tell whether a structure has the pair the other way."""
-        return bool(structure.labels[self.a] == structure.labels[self.b]) != self.together
 
 
 def with_demands(
@@ -174,13 +181,28 @@ def _best_without(
         return None
 
 
+def _best_other_ways(
+    pairs: Sequence[_Pair], known: Mapping[CoalitionStructure, float]
+) -> list[CoalitionStructure | None]:
+    """Return for each pair the best known structure that has it the other way, if there is one."""
+    a, b = np.array([(pair.a, pair.b) for pair in pairs], np.int64).reshape(-1, 2).T
+    together = np.array([pair.together for pair in pairs], np.bool_)
+    best = np.full(len(pairs), -1)
+    ranked = sorted(known, key=known.__getitem__)  # of equal ones the first comes first
+    for number, structure in enumerate(ranked):
+        labels = structure.labels
+        best[(best < 0) & ((labels[a] == labels[b]) != together)] = number
+    return [None if number < 0 else ranked[number] for number in best.tolist()]
+
+
 def _judged(
     pair: _Pair,
     value: float,
     found: Solution | InfeasibleError | None,
     known: Mapping[CoalitionStructure, float],
+    best: CoalitionStructure | None,
 ) -> FragilePair:
-    """Return what a search says about a pair, and what others found beside.
+    """Return what a search says about a pair, and the best structure that others found beside.
 
     `known` has what each structure that was found is worth less.
     """
@@ -191,9 +213,8 @@ def _judged(
         margin = at_most = max(0.0, known[found.structure])
         exact, other = True, found.structure
     else:
-        other = min(filter(pair.is_other_way, known), key=known.__getitem__, default=None)
-        if other is not None:
-            at_most = max(0.0, known[other])
+        if best is not None:
+            at_most, other = max(0.0, known[best]), best
         if found is not None:
             margin = min(at_most, max(0.0, value - found.bound))
     return FragilePair((pair.a, pair.b), pair.together, pair.synergy, margin, at_most, exact, other)

@@ -173,22 +173,30 @@ class _Rest:
         """What nothing here is worth more than."""
         return max([self.unsearched, *(part.bound for part in self.parts)])
 
+    @property
+    def over(self) -> bool:
+        """Whether no more is looked for."""
+        return self.interrupted or clock() >= self.deadline
+
     def best(self) -> _Part | None:
-        """Return the part with the best structure."""
-        return min(self.parts, key=lambda part: part.order, default=None)
+        """Return the part with the best structure: they are in order."""
+        return self.parts[0] if self.parts else None
 
     def take(self, part: _Part, room: int, least: float) -> None:
         """Take the best structure out of a part; at most `room` more will be asked for."""
         self.parts.remove(part)
-        if not room:  # nobody will ask what else is in it
+        if not room or self.over:  # nobody will ask what else is in it, or there is no time
+            self.stopped |= self.over
             self.unsearched = max(self.unsearched, part.bound)
             return
         try:
             for child in self._without_best(part, room, least):
                 self.parts.append(child)
+                if self.over:
+                    break
         except KeyboardInterrupt:  # between two searches, which have their own way to hear of it
             self.interrupted = True
-        if self.interrupted or clock() >= self.deadline:
+        if self.over:
             self.stopped = True
             self.unsearched = max(self.unsearched, part.bound)
         self.parts.sort(key=lambda part: part.order)
@@ -254,7 +262,7 @@ class _Rest:
     def _searched(self, part: _Part, together: Links, apart: Links) -> _Part | None:
         """Return a part with its best structure, None if there is none or no time for it."""
         left = self.deadline - clock()
-        if self.interrupted or left <= 0:
+        if self.over:
             return None
         best = self.solution
         try:

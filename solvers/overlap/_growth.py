@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from coalitions.compiling.kernel import njit
 
 
-@njit(cache=True)
-def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Grow coalitions by players in ascending order, depth first.
+DEPTH, FOUND, LEAST, ALL = range(4)
+"""Places in the state of a search: the depth (−1 at its end), coalitions found, what one must be
+worth, and whether all that were worth enough are there."""
 
-    With members C and candidates R, nothing grown from here is worth more than f(C) plus, for the
-    best candidates there is room for, what each gains from C and half of what it could gain from
-    the others in R.
+STATE = 4
+
+
+def room_for(n_players: int) -> tuple[Any, ...]:
+    """Return room for a search: by depth what each player would add and half of what it could gain
+    from the players from k on [n + 1, n]; the next candidate, the worth and the bits [n + 1].
     """
+    tables = (np.zeros((n_players + 1, n_players), np.int64) for _ in range(2))
+    return (*tables, *(np.zeros(n_players + 1, np.int64) for _ in range(3)))
+
+
+@njit(cache=True)
+def begin(pairs, prices, gains, half):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Fill the first row of `gains`, and all of `half`."""
     n = len(prices)
-    # half[k, j]: half of what j could gain from the players from k on, rounded up.
-    half = np.zeros((n + 1, n), np.int64)
     for j in range(n):
+        gains[0, j] = -prices[j]
         total = np.int64(0)
         for k in range(n - 1, -1, -1):
             if k != j and pairs[k, j] > 0:
                 total += pairs[k, j]
             half[k, j] = (total + 1) // 2
-    masks = np.empty(most, np.int64)
-    worths = np.empty(most, np.int64)
-    found = 0
-    gains = np.empty((n + 1, n), np.int64)  # what each player would add, by depth
-    for j in range(n):
-        gains[0, j] = -prices[j]
-    chosen = np.empty(n + 1, np.int64)
-    upcoming = np.zeros(n + 1, np.int64)  # the next candidate, by depth
-    worth = np.zeros(n + 1, np.int64)
-    bits = np.zeros(n + 1, np.int64)
+
+
+@njit(cache=True)
+def grow(  # type: ignore[no-untyped-def]  # noqa: ANN202
+    pairs,  # noqa: ANN001
+    most_members,  # noqa: ANN001
+    only_best,  # noqa: ANN001
+    work,  # noqa: ANN001
+    state,  # noqa: ANN001
+    masks,  # noqa: ANN001
+    worths,  # noqa: ANN001
+    gains,  # noqa: ANN001
+    half,  # noqa: ANN001
+    upcoming,  # noqa: ANN001
+    worth,  # noqa: ANN001
+    bits,  # noqa: ANN001
+):
+    """Grow coalitions by players in ascending order, depth first, for so many steps.
+
+    With members C and candidates R, nothing grown from here is worth more than f(C) plus, for the
+    best candidates there is room for, what each gains from C and half of what it could gain from
+    the others in R. Returns whether there is more to do; where `masks` is full, there is not.
+    """
+    n = len(pairs)
+    most = len(masks)
+    depth, found, least = state[DEPTH], state[FOUND], state[LEAST]
     hopes = np.empty(n, np.int64)
-    depth, steps, listed_all = 0, 0, True
+    steps = 0
     while depth >= 0:
         player = upcoming[depth]
         stop = player >= n or depth >= most_members
@@ -64,11 +91,10 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
         if stop:
             depth -= 1
             continue
+        if steps == work:
+            break
         steps += 1
-        if steps > work:
-            return masks[:found], worths[:found], False, False
         upcoming[depth] += 1
-        chosen[depth] = player
         worth[depth + 1] = worth[depth] + gains[depth, player]
         bits[depth + 1] = bits[depth] | (np.int64(1) << player)
         for j in range(player + 1, n):
@@ -78,7 +104,8 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
         if depth >= 2 and worth[depth] >= least:
             if found == most:
                 if not only_best:
-                    return masks[:found], worths[:found], False, False
+                    state[ALL] = 0
+                    return False
                 # Those above the mean stay, and from now on nothing less is looked for.
                 mean = 0.0
                 for k in range(found):
@@ -90,10 +117,13 @@ def grow(pairs, prices, least, most_members, most, work, only_best):  # type: ig
                         masks[kept], worths[kept] = masks[k], worths[k]
                         kept += 1
                 if not kept:  # all are worth the same, which is enough of them
-                    return masks[:found], worths[:found], False, False
-                found, listed_all = kept, False
+                    state[ALL] = 0
+                    return False
+                found, state[ALL] = kept, 0
                 if worth[depth] < least:
                     continue
             masks[found], worths[found] = bits[depth], worth[depth]
             found += 1
-    return masks[:found], worths[:found], True, listed_all
+            state[FOUND] = found
+    state[DEPTH], state[FOUND], state[LEAST] = depth, found, least
+    return depth >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ MOST_PLAYERS = 62
 
 FEW = 16
 """Up to so many players all coalitions are tabled at once, without compiled code."""
+
+STEPS_AT_ONCE = 300_000
+"""Steps of the search between two looks at the clock: 0.02 s, 0.3 s where hopes are many."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ def listed(
     least: int,
     most_members: int,
     most: int,
-    work: int,
+    expired: Callable[[], bool] = lambda: False,
     only_best: bool = False,
 ) -> Listed:
     r"""Return coalitions of two or more players that are worth at least `least`.
@@ -63,8 +67,8 @@ def listed(
         Most players of a coalition.
     most
         Most coalitions that are listed.
-    work
-        Stop after so many steps.
+    expired
+        Tells whether it is time to stop.
     only_best
         Where there are too many, go on with the better ones instead of stopping.
 
@@ -72,17 +76,27 @@ def listed(
     --------
     >>> pairs = np.array([[0, 3, 2], [3, 0, -4], [2, -4, 0]])
     >>> found = listed(
-    ...     pairs, np.zeros(3, np.int64), least=1, most_members=3, most=100, work=1000
+    ...     pairs, np.zeros(3, np.int64), least=1, most_members=3, most=100
     ... )
     >>> found.masks.tolist(), found.worths.tolist(), found.complete
     ([3, 5, 7], [3, 2, 1], True)
     """
     n = len(prices)
     if n > FEW:
-        from solvers.overlap._growth import grow
+        from solvers.overlap._growth import ALL, DEPTH, FOUND, LEAST, STATE, begin, grow, room_for
 
-        whole = np.ascontiguousarray(pairs, np.int64), np.ascontiguousarray(prices, np.int64)
-        return Listed(*grow(*whole, least, most_members, most, work, only_best))
+        whole, room = np.ascontiguousarray(pairs, np.int64), room_for(n)
+        begin(whole, np.ascontiguousarray(prices, np.int64), *room[:2])
+        state = np.zeros(STATE, np.int64)
+        state[LEAST], state[ALL] = least, 1
+        masks, worths = np.empty(most, np.int64), np.empty(most, np.int64)
+        while (
+            grow(whole, most_members, only_best, STEPS_AT_ONCE, state, masks, worths, *room)
+            and not expired()
+        ):
+            pass
+        finished, found = bool(state[DEPTH] < 0), slice(int(state[FOUND]))
+        return Listed(masks[found], worths[found], finished, finished and bool(state[ALL]))
     masks, worths = _tabled(pairs, prices)
     kept = np.flatnonzero((worths >= least) & (members_of(masks, n).sum(axis=1) <= most_members))
     complete = len(kept) <= most

@@ -43,9 +43,6 @@ COLUMNS_A_ROUND = 200
 MOST_COLUMNS = 100_000
 """So many coalitions may be left to choose from; with more, the bound is all that is proven."""
 
-WORK_A_SECOND = 10_000_000
-"""Steps of the search for coalitions that take about a second at most."""
-
 TINY = 1e-9
 """What the linear program may round off, relative to the most valuable coalition."""
 
@@ -214,21 +211,15 @@ class _Problem:
         pairs[a, b] -= prices[n:]
         pairs[b, a] -= prices[n:]
         alone = self.prices * fine + prices[:n]
-        work = WORK_A_SECOND
-        while True:  # the search cannot be interrupted, so it begins with little
-            work = int(min(work, WORK_A_SECOND * max(0.1, limits.seconds_left)))
-            found = listed(
-                pairs,
-                alone,
-                least=least,
-                most_members=self.most_members,
-                most=most,
-                work=work,
-                only_best=only_best,
-            )
-            if found.finished or len(found.masks) == most or limits.expired:
-                return found
-            work *= 2
+        return listed(
+            pairs,
+            alone,
+            least=least,
+            most_members=self.most_members,
+            most=most,
+            expired=lambda: limits.expired,
+            only_best=only_best,
+        )
 
     def columns(self, masks: IntVector) -> Columns:
         """Return coalitions as columns."""
@@ -250,7 +241,7 @@ def _solved(problem: _Problem, limits: Limits) -> tuple[list[int], int, dict[str
     generating = limits.part(GENERATION_SHARE)
     while not generating.expired:
         rounds += 1
-        relaxation = relaxed(columns, rules.limits, rules)
+        relaxation = relaxed(columns, rules.limits, rules, limits)
         tiny = max(1, int(TINY * float(columns.values.max(initial=1)) * rules.fine))
         full = int((relaxation.point > 0.5).sum())  # these may pay, and are there already
         found = problem.paying(

@@ -87,7 +87,7 @@ class Columns:
         members = members_of(masks, rules.n_players)
         a, b = rules.pairs
         rows = np.concatenate((members, members[:, a] & members[:, b]), axis=1)
-        return cls(masks, values, csr_matrix(rows.T.astype(np.float64)))
+        return cls(masks, values, csr_matrix(rows).astype(np.float64).T.tocsr())
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -118,22 +118,26 @@ class Relaxation:
     prices: IntVector
 
 
-def relaxed(columns: Columns, limits: IntVector, rules: Rules) -> Relaxation:
-    """Return the optimum of the linear program over some columns."""
+def relaxed(columns: Columns, room: IntVector, rules: Rules, limits: Limits) -> Relaxation:
+    """Return the optimum of the linear program over some columns; nothing if time is up first."""
     if not len(columns):
-        return Relaxation(np.zeros(0), np.zeros(len(limits), np.int64))
+        return Relaxation(np.zeros(0), np.zeros(len(room), np.int64))
+    options: Any = {"dual_feasibility_tolerance": 1e-9}
+    if limits.deadline is not None:
+        options["time_limit"] = max(0.01, limits.seconds_left)
     scale = float(columns.values.max())
     rows: Any = columns.rows  # SciPy takes sparse rows, its types do not say so
     answer = linprog(
         -columns.values / scale,
         A_ub=rows,
-        b_ub=limits,
+        b_ub=room,
         bounds=(0, 1),
         method="highs-ds",
-        options={"dual_feasibility_tolerance": 1e-9},
+        options=options,
     )
-    if answer.x is None:  # it is feasible (nobody in anything) and bounded: HiGHS gave up
-        return Relaxation(np.zeros(len(columns)), np.zeros(len(limits), np.int64))
+    # It is feasible (nobody in anything) and bounded: otherwise HiGHS gave up, or the time is over.
+    if answer.x is None:
+        return Relaxation(np.zeros(len(columns)), np.zeros(len(room), np.int64))
     prices = np.maximum(-answer.ineqlin.marginals, 0.0) * scale
     whole = [math.ceil(price * rules.fine) for price in prices.tolist()]
     return Relaxation(np.asarray(answer.x), np.array(whole, np.int64))
@@ -250,7 +254,7 @@ def best_packing(
             if base > best.value:
                 best = replace(best, chosen=chosen, value=base)
             continue
-        relaxation = relaxed(part, room, rules)
+        relaxation = relaxed(part, room, rules, limits)
         reduced = part.reduced(relaxation.prices, rules.fine)
         here = base * rules.fine + proven_bound(relaxation.prices, room, reduced, rules, tiny)
         here = min(here, node.bound)

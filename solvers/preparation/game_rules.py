@@ -83,7 +83,7 @@ def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> G
         holders = int((1 << np.flatnonzero(np.isin(problem.group, role))).sum())
         allowed &= masks & holders != 0
     for player in range(n):
-        if not allowed[masks >> player & 1 == 1].any():
+        if not allowed.reshape(-1, 2, 1 << player)[:, 1].any():  # bit `player` is 1
             raise InfeasibleError(f"no coalition that player {player} could be in is allowed")
     unsaid = checked_sizes(problem, nobody, **{**sizes, "n_groups": None})
     implied = (1, n) if unsaid is None else (unsaid.fewest, unsaid.most)

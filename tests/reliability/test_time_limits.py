@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
-from solvers import available, solve
+from solvers import available, solve, solve_overlapping
 from solvers.local_search import descent
 from solvers.local_search.dense import relocate, rounding_threshold, tabulate
 from solvers.local_search.descent import descend_in_time
 from solvers.local_search.random_state import random_state
 from solvers.local_search.slices import matrix_of
 from solvers.preparation.components import positive_components
+from solvers.preparation.feasibility import first_structure
+from solvers.sizes import Sizes
+from solvers.solver import Limits
 
 BACKENDS = [name for name in ("cbc", "cp-sat", "highs") if available()[name] is True]
 OURS = ["greedy", "local-search", "branch-and-cut", "auto"]
@@ -143,6 +146,77 @@ def test_a_warm_start_of_the_sizes_asked_for_is_kept(solver):
     )
     assert len(solution.structure) == 2
     assert graph.value(halves) <= solution.value <= solution.bound
+
+
+@pytest.fixture
+def longest_look(monkeypatch):
+    """Return what tells the longest CPU time so far between two looks at the clock."""
+    looks, expired, left = [time.process_time()], Limits.expired.fget, Limits.seconds_left.fget
+    gaps = [0.0]
+
+    def look():
+        gaps.append(time.process_time() - looks[0])
+        looks[0] = time.process_time()
+        return max(gaps)
+
+    def noted(read):
+        return property(lambda limits: (look(), read(limits))[1])
+
+    monkeypatch.setattr(Limits, "expired", noted(expired))
+    monkeypatch.setattr(Limits, "seconds_left", noted(left))
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    return look
+
+
+def forbidden(n: int) -> SynergyGraph:
+    """Return a dense graph in which a fifth of the pairs must not be together."""
+    rng = np.random.default_rng(0)
+    upper = np.where(rng.random((n, n)) < 0.2, -9999, rng.integers(1, 101, (n, n)))
+    upper = np.triu(upper, 1).astype(float)
+    return SynergyGraph(upper + upper.T)
+
+
+def nearly_empty(n: int) -> SynergyGraph:
+    """Return a graph of one edge, in which a great many structures are equally good."""
+    return SynergyGraph.from_edges(n, [0], [1], [1.0])
+
+
+def friendly(n: int) -> SynergyGraph:
+    """Return a graph of noise in which most gain from most."""
+    upper = np.triu(np.random.default_rng(0).normal(1.5, 1, (n, n)), 1)
+    return SynergyGraph(upper + upper.T)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda limit: solve(forbidden(55), time_limit=limit),
+        lambda limit: solve(dense(150), max_size=5, time_limit=limit),
+        lambda limit: solve(dense(60), n_groups=4, time_limit=limit),
+        # It took 7 s for these, and minutes for 300 players.
+        lambda limit: solve(nearly_empty(60), all_optimal=True, time_limit=limit),
+        # A search among coalitions of up to ten took 3 s at once.
+        lambda limit: solve_overlapping(friendly(40), max_size=10, time_limit=limit),
+    ],
+    ids=["forbidden pairs", "teams", "few teams", "all optimal", "overlapping"],
+)
+def test_nothing_runs_long_without_a_look_at_the_clock(ask, longest_look):
+    ask(0.02)  # loads what is not loaded yet
+    longest_look()
+    began = time.process_time()
+    ask(0.6)
+    assert time.process_time() - began <= 0.6 + 0.9
+    assert longest_look() <= 0.9
+
+
+def test_the_search_for_any_structure_at_all_ends_with_the_time():
+    rng = np.random.default_rng(0)
+    loads = rng.integers(200, 400, 90)
+    ones, tight = np.ones(90, np.int64), int(loads.sum()) // 30 + 3
+    demands = Sizes(ones, 3, 4, 30, 30, loads=loads, max_load=tight)
+    glances = itertools.count()
+    assert first_structure(demands, expired=lambda: next(glances) > 0) is None
+    assert next(glances) == 2, "it went on"
 
 
 STARTER = """

@@ -269,7 +269,7 @@ def test_what_is_neither_found_nor_refuted_is_called_neither(monkeypatch):
     # Six nodes of size 2 and teams of 3: there is none, but one step is too few to tell.
     import solvers.local_search.sized as module
 
-    monkeypatch.setattr(module, "first_structure", lambda sizes: first_structure(sizes, 1))
+    monkeypatch.setattr(module, "first_structure", lambda sizes, **_: first_structure(sizes, 1))
     monkeypatch.setattr(module, "LEVELS", 2)
     sizes = Sizes(np.full(6, 2), min_size=3, max_size=3, fewest=4, most=4)
     with pytest.raises(NoSolutionError, match="nor a proof that there is none"):
