@@ -63,9 +63,11 @@ class Looks:
         self.begin()
 
     def begin(self):
+        """Forget what was before."""
         self.last, self.longest, self.where = clock(), 0.0, ""
 
     def look(self):
+        """Note a look."""
         now = clock()
         if now - self.last > self.longest:
             self.longest, self.where = now - self.last, _callers()
@@ -292,9 +294,7 @@ def main():
     if "questions" in asked.parts:
         rows += question_calls(asked.limits, asked.only, asked.quick)
     print(f"{len(rows)} calls, at most {sum(row[2] for row in rows) / 60:.0f} minutes")
-    print(
-        f"{'what':22} {'solver':12} {'limit':>5} {'wall':>7} {'CPU':>7} {'over':>7} {'blind':>6}"
-    )
+    print(f"{'what':22} {'solver':12} {'limit':>5} {'wall':>7} {'CPU':>7} {'over':>7} {'blind':>6}")
     looks = Looks()
     looks.watch()
     n_late, latest, blindest = 0, -np.inf, 0.0

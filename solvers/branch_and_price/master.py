@@ -77,8 +77,7 @@ class Master:
     problem
         What is asked.
     glance
-        Called after every `PIVOTS_AT_ONCE` exchanges; it may raise. The columns, and what is kept of
-        the last solution, are valid then.
+        Called after every `PIVOTS_AT_ONCE` exchanges; it may raise, and the master stays valid.
 
     Attributes
     ----------

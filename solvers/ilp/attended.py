@@ -23,7 +23,7 @@ T = TypeVar("T")
 GLANCE = 0.02
 """Seconds between two looks at the clock and for Ctrl-C."""
 
-OVERTIME = 0.25
+OVERTIME = 0.1
 """Seconds after the deadline in which a program that has its own may end by itself."""
 
 LAST_WORDS = 0.5

@@ -8,7 +8,6 @@ import numpy as np
 
 from coalitions.compiling.kernel import njit
 
-
 DEPTH, FOUND, LEAST, ALL = range(4)
 """Places in the state of a search: the depth (−1 at its end), coalitions found, what one must be
 worth, and whether all that were worth enough are there."""
@@ -17,8 +16,10 @@ STATE = 4
 
 
 def room_for(n_players: int) -> tuple[Any, ...]:
-    """Return room for a search: by depth what each player would add and half of what it could gain
-    from the players from k on [n + 1, n]; the next candidate, the worth and the bits [n + 1].
+    """Return room for a search.
+
+    By depth what each player would add, and for each k half of what a player could gain from those
+    from k on [n + 1, n]; by depth the next candidate, the worth and the bits [n + 1].
     """
     tables = (np.zeros((n_players + 1, n_players), np.int64) for _ in range(2))
     return (*tables, *(np.zeros(n_players + 1, np.int64) for _ in range(3)))
