@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph
 from solvers.optimality import rounded_up
@@ -24,7 +24,7 @@ DIGIT_BITS = 40
 """Sums of 66 numbers of 40 bits, and what is carried, fit in int64."""
 
 AT_ONCE = 100_000
-"""Structures whose exact values are held at a time."""
+"""Structures that grow, or whose exact values are held, between two looks at the clock."""
 
 Labels = np.ndarray[tuple[int, int], np.dtype[np.int8]]
 
@@ -62,15 +62,14 @@ class BruteForce(Solver):
         labels = np.zeros((1, 1), np.int8)
         values = np.zeros(1, np.int64)
         for player in range(1, n):
-            # Player p may join any of the blocks used so far, or open the next one.
-            n_blocks = labels.max(axis=1) + 1
-            choices = n_blocks + 1
-            parent = np.repeat(np.arange(len(labels)), choices)
-            start = np.repeat(np.cumsum(choices) - choices, choices)
-            block = (np.arange(len(parent)) - start).astype(np.int8)
-            joined = labels[parent] == block[:, None]
-            values = values[parent] + joined @ matrix[player, :player]
-            labels = np.concatenate((labels[parent], block[:, None]), axis=1)
+            grown = []
+            for first in range(0, len(labels), AT_ONCE):
+                if first and limits.expired:
+                    return _unfinished(graph, labels, values, warm_start, sizes)
+                some = slice(first, first + AT_ONCE)
+                grown.append(_grown(labels[some], values[some], matrix[player, :player]))
+            labels = np.concatenate([each[0] for each in grown])
+            values = np.concatenate([each[1] for each in grown])
         if sizes is not None:
             allowed = _allowed(labels, sizes)
             if not allowed.any():
@@ -90,6 +89,44 @@ class BruteForce(Solver):
             near = near[:1]
         best, value = _best(labels, near, graph)
         return Answer(labels[best].astype(np.int64), rounded_up(value), {"partitions": len(values)})
+
+
+def _grown(labels: Labels, values: IntVector, weights: IntVector) -> tuple[Labels, IntVector]:
+    """Return the structures with one more player, and their values."""
+    # It may join any of the blocks used so far, or open the next one.
+    n_blocks = labels.max(axis=1) + 1
+    choices = n_blocks + 1
+    parent = np.repeat(np.arange(len(labels)), choices)
+    start = np.repeat(np.cumsum(choices) - choices, choices)
+    block = (np.arange(len(parent)) - start).astype(np.int8)
+    joined = labels[parent] == block[:, None]
+    longer: Labels = np.concatenate((labels[parent], block[:, None]), axis=1)
+    return longer, values[parent] + joined @ weights
+
+
+def _unfinished(
+    graph: SynergyGraph,
+    labels: Labels,
+    values: IntVector,
+    start: IntVector | None,
+    sizes: Sizes | None,
+) -> Answer:
+    """Return the answer where time was up when structures of the first players were known.
+
+    With sizes that is any structure that meets them, else the best of these, the others alone.
+    """
+    bound = graph.positive_weight
+    if sizes is not None:
+        found = start if start is not None and sizes.met_by(start) else first_structure(sizes)
+        if found is None:
+            raise NoSolutionError("no structure was found that meets the demands in the time given")
+        return Answer(found, bound, {"partitions": len(values)})
+    first = labels[int(values.argmax())].astype(np.int64)
+    best = np.concatenate((first, np.arange(len(first), graph.n_players)))
+    i, j, weight = graph.edges
+    if start is not None:
+        best = max(start, best, key=lambda each: float(weight[each[i] == each[j]].sum()))
+    return Answer(best, bound, {"partitions": len(values)})
 
 
 def _best(labels: Labels, candidates: IntVector, graph: SynergyGraph) -> tuple[int, Fraction]:

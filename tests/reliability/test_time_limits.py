@@ -209,6 +209,14 @@ def test_nothing_runs_long_without_a_look_at_the_clock(ask, longest_look):
     assert longest_look() <= 0.9
 
 
+@pytest.mark.parametrize("demands", [{}, {"max_size": 4}], ids=["free", "sized"])
+def test_enumeration_ends_with_the_time(demands):
+    graph, before = dense(12), time.process_time()
+    solution = solve(graph, "brute-force", time_limit=0.01, **demands)
+    assert time.process_time() - before < 0.7, "it was 1.3 s"
+    assert solution.value <= solve(graph, **demands).value <= solution.bound
+
+
 def test_the_search_for_any_structure_at_all_ends_with_the_time():
     rng = np.random.default_rng(0)
     loads = rng.integers(200, 400, 90)
