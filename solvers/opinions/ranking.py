@@ -173,8 +173,7 @@ class _Rest:
         """What nothing here is worth more than."""
         return max([self.unsearched, *(part.bound for part in self.parts)])
 
-    @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether no more is looked for."""
         return self.interrupted or clock() >= self.deadline
 
@@ -185,18 +184,18 @@ class _Rest:
     def take(self, part: _Part, room: int, least: float) -> None:
         """Take the best structure out of a part; at most `room` more will be asked for."""
         self.parts.remove(part)
-        if not room or self.over:  # nobody will ask what else is in it, or there is no time
-            self.stopped |= self.over
+        if not room or self.is_over():  # nobody will ask what else is in it, or there is no time
+            self.stopped |= self.is_over()
             self.unsearched = max(self.unsearched, part.bound)
             return
         try:
             for child in self._without_best(part, room, least):
                 self.parts.append(child)
-                if self.over:
+                if self.is_over():
                     break
         except KeyboardInterrupt:  # between two searches, which have their own way to hear of it
             self.interrupted = True
-        if self.over:
+        if self.is_over():
             self.stopped = True
             self.unsearched = max(self.unsearched, part.bound)
         self.parts.sort(key=lambda part: part.order)
@@ -262,7 +261,7 @@ class _Rest:
     def _searched(self, part: _Part, together: Links, apart: Links) -> _Part | None:
         """Return a part with its best structure, None if there is none or no time for it."""
         left = self.deadline - clock()
-        if self.over:
+        if self.is_over():
             return None
         best = self.solution
         try:
