@@ -168,7 +168,6 @@ def test_a_search_over_many_players_finds_what_the_table_has(rng, monkeypatch):
         asked = {
             "least": int(rng.integers(1, 5)),
             "most_members": int(rng.integers(2, n + 1)),
-            "work": 10**9,
         }
         prices = rng.integers(0, 6, n)
         tabled = listed(pairs, prices, most=10**6, **asked)
@@ -176,7 +175,11 @@ def test_a_search_over_many_players_finds_what_the_table_has(rng, monkeypatch):
             few.setattr(columns, "FEW", 0)
             grown = listed(pairs, prices, most=10**6, **asked)
             some = listed(pairs, prices, most=8, only_best=True, **asked)
-            none = listed(pairs, prices, most=10**6, **{**asked, "work": 1})
+            few.setattr(columns, "STEPS_AT_ONCE", 1)
+            sliced = listed(pairs, prices, most=10**6, **asked)
+            none = listed(pairs, prices, most=10**6, expired=lambda: True, **asked)
+        assert sliced.complete
+        assert sliced.masks.tolist() == grown.masks.tolist()
         assert tabled.complete
         assert grown.complete
         everything = dict(zip(tabled.masks.tolist(), tabled.worths.tolist(), strict=True))
