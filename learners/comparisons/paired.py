@@ -77,7 +77,9 @@ def paired_difference(
     return Difference(mean, mean - reach, mean + reach)
 
 
-def seed_difference(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+def seed_difference(
+    ours: Sequence[float], theirs: Sequence[float], confidence: float = CONFIDENCE
+) -> Difference:
     """Return the paired difference over seeds; of two that agree, without an interval.
 
     Accuracies on small test sets often differ by the same amount in two seeds. Student's interval
@@ -88,7 +90,7 @@ def seed_difference(ours: Sequence[float], theirs: Sequence[float]) -> Differenc
     >>> seed_difference([0.75, 0.5], [0.5, 0.25])
     Difference(mean=0.25, low=None, high=None)
     """
-    found = paired_difference(ours, theirs)
+    found = paired_difference(ours, theirs, confidence)
     gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
     if len(gaps) == 2 and math.isclose(*gaps, rel_tol=0, abs_tol=1e-12):
         return Difference(found.mean, None, None)

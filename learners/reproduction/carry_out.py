@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import os
 import platform
 import re
@@ -22,8 +23,15 @@ from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
 from learners.comparisons.cells import Cell, CellWatch, planned_cell, tried_cells
+from learners.comparisons.paired import CONFIDENCE
 from learners.reproduction.claims import Claim
-from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Scale
+from learners.reproduction.experiment import (
+    EXPERIMENTS,
+    SECOND_LOOK,
+    Experiment,
+    Key,
+    Scale,
+)
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable, paper_table
 from learners.reproduction.summary import write_summary
@@ -135,8 +143,8 @@ class Reproduced:
             "columns": list(self.found.columns),
             "unit": self.found.unit,
             "settings": _settings(self.plan),
-            "order": agreements(self.found, self.printed),
-            "claims": [claim.document() for claim in self.claims],
+            **_judgement(self.plan.experiment, self.plan.scale, self.found, self.claims),
+            "seeds_added": self.plan.experiment.seeds_added(self.plan.scale, len(self.plan.seeds)),
             "missing": list(self.missing),
         }
 
@@ -221,7 +229,7 @@ def carry_out(
     if failed and not results:
         raise next(iter(failed.values()))
     found = experiment.measured(results, scale, plan.seeds)
-    claims = tuple(experiment.claims(found, results))
+    claims = experiment.judged(found, results, scale, len(plan.seeds))
     missing = tuple(f"Not in the table: {error}." for error in failed.values())
     reproduced = Reproduced(plan, found, experiment.printed, claims, missing)
     plan.folder.mkdir(parents=True, exist_ok=True)
@@ -231,19 +239,9 @@ def carry_out(
 
 
 def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
-    plan, found, printed = done.plan, done.found, done.printed
-    machine = _machine()
-    files: dict[str, bytes] = {
-        "table.md": page(done, command, machine).encode(),
-        "table.csv": comma_separated(
-            found, printed, plan.seeds, plan.experiment.once(plan.scale)
-        ).encode(),
-        "table.tex": latex(found, printed).encode(),
-        "claims.json": json_text([claim.document() for claim in done.claims]).encode(),
-        "experiment.json": json_text(
-            {**done.document(), "command": command, "machine": machine}
-        ).encode(),
-    }
+    plan = done.plan
+    document = {**done.document(), "command": command, "machine": _machine()}
+    files = _told(plan.experiment, done.found, done.claims, document)
     for name, figure in figures.items():
         for kind in ("svg", "png"):
             files[f"{name}.{kind}"] = picture(figure, kind, dpi=120)
@@ -255,34 +253,103 @@ def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> Non
         write_whole(path, content)
 
 
-def page(done: Reproduced, command: str, machine: Mapping[str, Any]) -> str:
+def judged_again(folder: Path) -> dict[str, Any]:
+    """Judge the kept figures of an experiment by the program as it is, and write what follows.
+
+    Nothing is trained. Figures, settings, command and machine stay as they are kept; claims, the
+    tables and `experiment.json` are written anew. The summary beside the folder is not.
+
+    Parameters
+    ----------
+    folder
+        The experiment's folder, with its `experiment.json`.
+
+    Returns
+    -------
+    dict
+        What `experiment.json` then has.
+    """
+    kept = json.loads((folder / "experiment.json").read_text("utf-8"))
+    experiment, scale = EXPERIMENTS[kept["name"]](), kept["scale"]
+    found = Measured(tuple(kept["columns"]), kept["rows"], kept["unit"])
+    claims = experiment.judged(found, {}, scale, len(kept["seeds"]))
+    added = experiment.seeds_added(scale, len(kept["seeds"]))
+    judgement = _judgement(experiment, scale, found, claims)
+    document = {**kept, **judgement, "seeds_added": added}
+    for name, content in _told(experiment, found, claims, document).items():
+        write_whole(folder / name, content)
+    return document
+
+
+def _judgement(
+    experiment: Experiment, scale: Scale, found: Measured, claims: Sequence[Claim]
+) -> dict[str, Any]:
+    """Return what follows from the figures."""
+    return {
+        "order": agreements(found, experiment.printed),
+        "claims": [claim.document() for claim in claims],
+        "tried": list(experiment.tried(scale)),
+    }
+
+
+def _told(
+    experiment: Experiment,
+    found: Measured,
+    claims: Sequence[Claim],
+    document: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """Return the files of figures and verdicts by name."""
+    printed, scale = experiment.printed, document["scale"]
+    seeds = tuple(document["seeds"])
+    return {
+        "table.md": page(experiment, found, claims, document).encode(),
+        "table.csv": comma_separated(found, printed, seeds, experiment.once(scale)).encode(),
+        "table.tex": latex(found, printed).encode(),
+        "claims.json": json_text(document["claims"]).encode(),
+        "experiment.json": json_text(document).encode(),
+    }
+
+
+def page(
+    experiment: Experiment,
+    found: Measured,
+    claims: Sequence[Claim],
+    document: Mapping[str, Any],
+) -> str:
     """Return the page of a table: the figures, the claims, and what a reader must know."""
-    table = markdown(done.found, done.printed, done.claims)
-    if done.plan.experiment.first_version is not None:
-        earlier = paper_table(done.plan.experiment.first_version)
-        table += earlier_figures(done.found, done.printed, earlier)
-    return _heading(done, command) + table + _foot(done, machine)
+    table = markdown(found, experiment.printed, claims)
+    if experiment.first_version is not None:
+        earlier = paper_table(experiment.first_version)
+        table += earlier_figures(found, experiment.printed, earlier)
+    return _heading(experiment, document) + table + _foot(experiment, document)
 
 
-def _heading(done: Reproduced, command: str) -> str:
-    printed, plan = done.printed, done.plan
+def _heading(experiment: Experiment, document: Mapping[str, Any]) -> str:
+    printed, n_seeds = experiment.printed, len(document["seeds"])
     source = "" if printed is None else f"{printed.paper}, {printed.where}. "
-    seeds = "one seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds, mean ± sd"
+    seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds, mean ± sd"
     lines = [
-        f"# {plan.name}: {plan.experiment.title}",
+        f"# {document['name']}: {experiment.title}",
         "",
-        textwrap.fill(f"{source}Scale `{plan.scale}`, {seeds}.", WIDTH),
+        textwrap.fill(f"{source}Scale `{document['scale']}`, {seeds}.", WIDTH),
     ]
-    if command:
-        lines += ["", f"`{command}`"]
+    if document["command"]:
+        lines += ["", f"`{document['command']}`"]
     return "\n".join([*lines, "", ""])
 
 
-def _foot(done: Reproduced, machine: Mapping[str, Any]) -> str:
-    notes = [*done.missing, *done.plan.experiment.notes(done.plan.scale)]
-    if done.printed is not None:
-        notes += done.printed.notes
-    notes += _told_settings(done.plan)
+def _foot(experiment: Experiment, document: Mapping[str, Any]) -> str:
+    scale, n_seeds, machine = document["scale"], len(document["seeds"]), document["machine"]
+    notes = [*document["missing"], *experiment.notes(scale)]
+    if experiment.printed is not None:
+        notes += experiment.printed.notes
+    if experiment.seeds_added(scale, n_seeds):
+        notes.append(
+            f"Seeds were added to the usual {experiment.seeds[scale]}: as a second look, intervals"
+            f" are of {100 * SECOND_LOOK:g} % in place of {100 * CONFIDENCE:g} %."
+        )
+    notes += experiment.tried(scale)
+    notes += _told_settings(document["settings"]["shared"])
     notes.append(
         f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
         f" {machine['version']}."
@@ -323,9 +390,8 @@ def _settings(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _told_settings(plan: Plan) -> list[str]:
+def _told_settings(shared: Mapping[str, Any]) -> list[str]:
     """Return a sentence on the settings that all runs share, if there are runs."""
-    shared = _settings(plan)["shared"]
     usual = plain_settings(RunConfig())
     told = [
         f"{name} {_spoken(value)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -31,6 +31,9 @@ Results: TypeAlias = Mapping[Key, Sequence["Result"]]
 
 SEEDS: Mapping[Scale, int] = {"smoke": 1, "small": 5, "paper": 5}
 """Seeds, if the user names no number."""
+
+SECOND_LOOK = 0.975
+"""Confidence where there are more seeds than usual: two looks at the figures share the 5 %."""
 
 
 class Experiment(ABC):
@@ -110,6 +113,22 @@ class Experiment(ABC):
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what a reader must know of the difference between the paper and a scale."""
         return ()
+
+    def tried(self, scale: Scale) -> Sequence[str]:
+        """Return what else was tried, and what that changed."""
+        return ()
+
+    def seeds_added(self, scale: Scale, n_seeds: int) -> bool:
+        """Return whether there are more seeds than the scale has: then this is a second look."""
+        return n_seeds > self.seeds[scale]
+
+    def judged(
+        self, found: Measured, results: Results, scale: Scale, n_seeds: int
+    ) -> tuple[Claim, ...]:
+        """Return what the paper claims, with wider intervals if seeds were added."""
+        if self.seeds_added(scale, n_seeds):
+            found = replace(found, confidence=SECOND_LOOK)
+        return tuple(self.claims(found, results))
 
 
 EXPERIMENTS: Registry[type[Experiment]] = Registry(

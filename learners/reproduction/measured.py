@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from learners.comparisons.paired import Difference, paired_difference
+from learners.comparisons.paired import CONFIDENCE, Difference, seed_difference
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,15 @@ class Measured:
         not there.
     unit
         What the numbers are.
+    confidence
+        Of the intervals: more than usual where seeds were added, see
+        `learners.reproduction.experiment.SECOND_LOOK`.
     """
 
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Sequence[float]]]
     unit: str = "%"
+    confidence: float = CONFIDENCE
 
     def get(self, row: str, column: str) -> Sequence[float] | None:
         """Return a row's figures in a column, None if they were not measured."""
@@ -40,7 +44,9 @@ class Measured:
     def gap(self, row: str, other: str, column: str) -> Difference | None:
         """Return by how much one row is above another, seed by seed."""
         one, two = self.get(row, column), self.get(other, column)
-        return None if one is None or two is None else paired_difference(one, two)
+        if one is None or two is None:
+            return None
+        return seed_difference(one, two, self.confidence)
 
 
 def order_agreement(printed: Mapping[str, float], found: Mapping[str, float]) -> float | None:

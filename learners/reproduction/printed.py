@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
+
+from learners.comparisons.significance import welch_p_value
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class PaperTable:
         Figures by row and column; what the paper leaves out is not there.
     notes
         What is odd about the source.
+    runs
+        How many runs stand behind each mean, if the paper says.
     """
 
     paper: str
@@ -45,6 +49,7 @@ class PaperTable:
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Printed]]
     notes: tuple[str, ...] = ()
+    runs: int | None = None
 
     def get(self, row: str, column: str) -> Printed | None:
         """Return a figure, None if the paper has none there."""
@@ -55,11 +60,32 @@ class PaperTable:
         one, two = self.get(row, column), self.get(other, column)
         return None if one is None or two is None else one.mean - two.mean
 
-    def lead(self, row: str, column: str, among: tuple[str, ...] | None = None) -> float | None:
-        """Return by how much a row is above the best other in a column, of all or of some."""
+    def runner_up(self, row: str, column: str, among: Collection[str] | None = None) -> str | None:
+        """Return the best other row in a column, of all or of some; None if there is none."""
         rivals = self.rows if among is None else among
-        others = [self.gap(row, other, column) for other in rivals if other != row]
-        return min((gap for gap in others if gap is not None), default=None)
+        gaps = {
+            other: gap
+            for other in rivals
+            if other != row and (gap := self.gap(row, other, column)) is not None
+        }
+        return min(gaps, key=gaps.__getitem__, default=None)
+
+    def lead(self, row: str, column: str, among: Collection[str] | None = None) -> float | None:
+        """Return by how much a row is above the best other in a column, of all or of some."""
+        other = self.runner_up(row, column, among)
+        return None if other is None else self.gap(row, other, column)
+
+    def p_value(self, row: str, other: str, column: str) -> float | None:
+        """Return Welch's two-sided p of the paper's own difference, if it can be computed.
+
+        What stands behind the ± is read as the standard deviation of a sample of `runs`.
+        """
+        one, two = self.get(row, column), self.get(other, column)
+        if self.runs is None or one is None or two is None:
+            return None
+        if one.spread is None or two.spread is None:
+            return None
+        return welch_p_value(one.mean, one.spread, self.runs, two.mean, two.spread, self.runs)
 
 
 def paper_table(name: str) -> PaperTable:
@@ -88,4 +114,5 @@ def paper_table(name: str) -> PaperTable:
         columns,
         rows,
         tuple(document.get("notes", ())),
+        document.get("runs"),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from coalitions.files.latex import latex_text
+from learners.comparisons.paired import CONFIDENCE
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable
@@ -52,8 +54,8 @@ def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim
         ("asked beside the paper", [claim for claim in claims if claim.added]),
     ):
         if told:
-            lines += ["", f"| {what} | paper | here | 95 % interval | verdict |"]
-            lines += ["|---|---|---|---|---|", *map(_claim_line, told)]
+            lines += ["", *table_head([what, *CLAIM_COLUMNS[1:]])]
+            lines += [table_line(claim_cells(claim.document())) for claim in told]
     return "\n".join(lines) + "\n"
 
 
@@ -145,11 +147,35 @@ def _latex_line(row: str, cells: Sequence[str]) -> str:
     return " & ".join(map(latex_text, [row, *cells])) + r" \\"
 
 
-def _claim_line(claim: Claim) -> str:
-    paper = "–" if claim.paper is None else f"{claim.paper:+.2f}"
-    ours, interval = "–", "–"
-    if claim.ours is not None:
-        ours = f"{claim.ours.mean:+.2f}"
-        if claim.ours.low is not None and claim.ours.high is not None:
-            interval = f"{claim.ours.low:+.2f} … {claim.ours.high:+.2f}"
-    return f"| {claim.text} | {paper} | {ours} | {interval} | {claim.verdict} |"
+def claim_cells(claim: Mapping[str, Any]) -> list[str]:
+    """Return what tables say of a claim, from its plain values: see `CLAIM_COLUMNS`."""
+    paper, ours, interval = "–", "–", "–"
+    if claim["paper"] is not None:
+        paper = f"{claim['paper']:+.2f}"
+        if claim["paper_p"] is not None:
+            paper += f" ({_p_value(claim['paper_p'])})"
+    if claim["ours"] is not None:
+        ours = f"{claim['ours']:+.2f}"
+    if claim["interval"] is not None and claim["confidence"] < 1:
+        low, high = claim["interval"]
+        interval = f"{low:+.2f} … {high:+.2f}"
+        if claim["confidence"] != CONFIDENCE:
+            interval += f" ({100 * claim['confidence']:.3g} %)"
+    return [claim["claim"], paper, ours, interval, claim["verdict"], claim["why"]]
+
+
+CLAIM_COLUMNS = ("claim", "paper", "here", "95 % interval", "verdict", "why")
+
+
+def table_head(columns: Sequence[str]) -> list[str]:
+    """Return the first two lines of a Markdown table."""
+    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+
+
+def table_line(cells: Sequence[str]) -> str:
+    """Return a line of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def _p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p {p:.2g}"

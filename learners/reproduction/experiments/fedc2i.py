@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from learners.comparisons.paired import Difference
+from learners.comparisons.significance import bootstrap_interval
 from learners.reproduction.claims import Claim, above, best, exact
 from learners.reproduction.experiment import (
     EXPERIMENTS,
@@ -41,8 +44,8 @@ RIVALS = {
 
 OURS = "FedC²I"
 
-SEEDS: Mapping[Scale, int] = {"smoke": 1, "small": 5, "paper": 3}
-"""Seeds: the paper's three, and at the small scale more, as pictures and rounds are fewer."""
+SEEDS: Mapping[Scale, int] = {"smoke": 1, "small": 3, "paper": 3}
+"""Seeds: the paper's three."""
 
 _TRAINING = {"optimizer": "adam", "lr": 0.001, "batch_size": 32, "local_epochs": 2}
 
@@ -106,6 +109,22 @@ def _notes(scale: Scale) -> list[str]:
     return told
 
 
+def _tried(scale: Scale) -> list[str]:
+    """Return what another resolution gave; `git show 3aecd12:docs/reproduction` has its tables."""
+    if scale != "small":
+        return []
+    return [
+        "Office-10 was run first with pictures of 64×64, 10 rounds, three seeds and 30 to 50 test"
+        " images a domain. Then FedC²I had the highest mean in three of four domains, and shared it"
+        " in the fourth. On average it had 67.82, by 3.75 (95 %: -5.92 … +13.42) more than the best"
+        " baseline and 4.81 (-0.58 … +10.21) more than FedAvg+FT. To save time it became 32×32 with"
+        " 20 rounds, and all remaining images are for tests: there it has the highest mean in no"
+        " domain, and 0.34 less than FedAvg+FT. Neither lead nor loss is settled by its interval."
+        " Resolution, rounds and tests changed at once, so we do not know which of them turned the"
+        " sign."
+    ]
+
+
 class _ByDomain(Experiment):
     """Accuracies by domain: one client in each."""
 
@@ -133,7 +152,7 @@ class _ByDomain(Experiment):
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return that FedC²I leads on average, and leads FedAvg and local training."""
-        rivals = tuple(RIVALS)
+        rivals = tuple(row for row in RIVALS if row not in ("FedAvg", "Local"))
         return [
             best(found, OURS, "Avg", self.printed, among=rivals),
             above(found, OURS, "FedAvg", "Avg", self.printed),
@@ -143,18 +162,35 @@ class _ByDomain(Experiment):
         ]
 
     def by_domain(self, found: Measured) -> list[Claim]:
-        """Return that FedC²I has the highest mean in at least half of the domains."""
+        """Return that FedC²I has the highest mean in at least half of the domains.
+
+        Which mean is the highest depends on the seeds: they are resampled, for all domains alike.
+        """
         domains = [column for column in found.columns if column != "Avg"]
-        led = [
-            column
-            for column in domains
-            if all(
-                (gap := found.gap(OURS, rival, column)) is not None and gap.mean > 0
-                for rival in RIVALS
+        if OURS not in found.rows:
+            return []
+        rivals = [row for row in RIVALS if row in found.rows]
+        figures = np.array([[found.rows[row][each] for each in domains] for row in (OURS, *rivals)])
+        enough = math.ceil(len(domains) / 2) - 0.5
+
+        def led(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+            means = figures[:, :, drawn].mean(axis=3)  # by row, domain and resample
+            led: NDArray[np.float64] = (means[0] > means[1:].max(axis=0)).sum(axis=0) - enough
+            return led
+
+        n_seeds = figures.shape[2]
+        here = float(led(np.arange(n_seeds)[None, :])[0])
+        limits = bootstrap_interval(led, n_seeds, found.confidence) or (None, None)
+        text = f"{OURS} has the highest mean in at least half of the domains"
+        return [
+            Claim(
+                f"{text} (here {round(here + enough)} of {len(domains)})",
+                None,
+                Difference(here, *limits),
+                confidence=found.confidence,
+                basis=f"domains led, less {enough:g}; bootstrap over seeds",
             )
         ]
-        text = f"{OURS} has the highest mean in at least half of the domains (here"
-        return [exact(f"{text} {len(led)} of {len(domains)})", 2 * len(led) - len(domains) + 1)]
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return how the data differ, and why a row was added."""
@@ -185,6 +221,10 @@ class Table2(_ByDomain):
 
     source = "fedc2i-table2"
     federation = "Office-10"
+
+    def tried(self, scale: Scale) -> Sequence[str]:
+        """Return what a higher resolution gave."""
+        return _tried(scale)
 
 
 class _BothFederations(AccuracyTable):
@@ -218,8 +258,12 @@ class Table3(_BothFederations):
         }
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return that the full method leads, and that client-level influence matters."""
-        leads = [best(found, OURS, column, self.printed) for column in found.columns]
+        """Return that the full method leads its variants, and that client-level influence matters.
+
+        Tables 1 and 2 compare it with training alone and FedAvg.
+        """
+        others = ("FedC²I - λ", "FedC²I - Λ/g")
+        leads = [best(found, OURS, column, self.printed, among=others) for column in found.columns]
         matters = [
             above(found, OURS, "FedC²I - Λ/l", column, self.printed) for column in found.columns
         ]

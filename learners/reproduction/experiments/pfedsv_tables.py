@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from learners.reproduction.claims import Claim, above, best
@@ -20,6 +21,9 @@ from learners.reproduction.experiment import (
 from learners.reproduction.measured import Measured
 
 OURS = "pFedSV"
+
+UNFAIR = "pFedHN is an unfair rival (20 steps for the paper's 200)"
+"""Said where it is one of the rivals; the notes say why."""
 
 METHODS = {
     "Separate": Method("local"),
@@ -124,8 +128,10 @@ class _MeanAccuracies(AccuracyTable):
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return that pFedSV leads, and that it beats training alone and one global model."""
         told = []
+        others = tuple(row for row in METHODS if row not in ("Separate", "FedAvg", OURS))
         for column in found.columns:
-            told.append(best(found, OURS, column, self.printed, among=tuple(METHODS)))
+            lead = best(found, OURS, column, self.printed, among=others)
+            told.append(replace(lead, caveat=UNFAIR))
             told.append(above(found, OURS, "Separate", column, self.printed))
             told.append(above(found, OURS, "FedAvg", column, self.printed))
             told.append(above(found, "pFedSV, trained", "Separate", column, added=True))
@@ -133,10 +139,15 @@ class _MeanAccuracies(AccuracyTable):
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs, and what the additional row is."""
-        narrow = "pFedHN's network of networks has 20 units a layer (its own default: 100)."
+        narrow = [
+            "pFedHN's network of networks has 20 units a layer (its own default: 100).",
+            "pFedHN is an unfair rival: it takes one mean step a round, 20 in all, where the"
+            " original takes one for each client, 200, and has momentum. To be above it says"
+            " nothing.",
+        ]
         return [
             *notes(scale),
-            *([narrow] if scale == "small" and "pFedHN" in self.methods(scale) else []),
+            *(narrow if scale == "small" and "pFedHN" in self.methods(scale) else []),
             "'pFedSV, trained' is no row of the paper: the client's model after its local epochs,"
             " before the last aggregation.",
         ]
@@ -239,9 +250,10 @@ class Table4(Experiment):
         told = []
         for column in found.columns:
             if column.endswith("accuracy"):
-                told.append(above(found, "pFedSV, σ = 1", "FedAvg, σ = 1", column, self.printed))
-                told.append(above(found, "pFedSV, σ = 1", "pFedSV, σ = 2", column, self.printed))
-                told.append(above(found, "pFedSV, σ = 1", "FedAvg, σ = 0", column, self.printed))
+                told += [
+                    above(found, "pFedSV, σ = 1", other, column, self.printed, points=True)
+                    for other in ("FedAvg, σ = 1", "pFedSV, σ = 2", "FedAvg, σ = 0")
+                ]
         return told
 
     def notes(self, scale: Scale) -> Sequence[str]:

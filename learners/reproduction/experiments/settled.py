@@ -7,13 +7,14 @@ settings that were chosen on its own seeds.
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from learners.reproduction.claims import Claim, above, near
+from learners.reproduction.claims import Claim, above, mostly, near
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
@@ -70,7 +71,7 @@ class Influence(AccuracyTable):
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return that influence beats the global model, equal weights, and local epochs alone."""
         return [
-            above(found, "γ = 5", rival, column)
+            above(found, "γ = 5", rival, column, added=True)
             for column in found.columns
             for rival in ("FedAvg", "FedAvg+FT", "γ = 0")
         ]
@@ -124,9 +125,10 @@ class Images(AccuracyTable):
         told = []
         for column in found.columns:
             text = f"Separate is within a point of the paper's {PRINTED_SEPARATE} ({column})"
-            told.append(near(text, found.rows["Separate"][column], PRINTED_SEPARATE, within=1.0))
-            told.append(above(found, "pFedSV", "Separate", column))
-            told.append(above(found, "pFedSV, trained", "Separate", column))
+            separate = found.rows["Separate"][column]
+            told.append(near(text, separate, PRINTED_SEPARATE, within=1.0, added=True))
+            told.append(above(found, "pFedSV", "Separate", column, added=True))
+            told.append(above(found, "pFedSV, trained", "Separate", column, added=True))
         return told
 
     def notes(self, scale: Scale) -> Sequence[str]:
@@ -194,11 +196,27 @@ class Settings(Experiment):
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
         """Return what helps to find the domains, and whether other settings are nearer."""
-        told = [
-            above(found, "ICA, 400 test images", "ICA, 50 test images", "index"),
-            above(found, "ICA, 400 test images", "COS, 50 test images", "index"),
-            above(found, "ICA, 50 test images", "ICA, as printed", "index"),
-            above(found, "COS, 50 test images", "COS, as printed", "index"),
+        ours = "ICA, 50 test images"
+        pairs = (
+            ("ICA, 400 test images", ours),
+            ("ICA, 400 test images", "COS, 50 test images"),
+            (ours, "ICA, as printed"),
+            ("COS, 50 test images", "COS, as printed"),
+        )
+        told = [above(found, one, other, "index", added=True, points=False) for one, other in pairs]
+        first = results.get((ours, ""))
+        per_domain = (first[0].config.clients if first else 9) // len(cffl.DOMAINS)
+        told += [
+            mostly(
+                f"coalitions of ICA hold one distribution only, {images} test images",
+                [
+                    may_be_pure(each / 100, len(cffl.DOMAINS), per_domain)
+                    for each in found.rows[f"ICA, {images} test images"]["index"]
+                ],
+                added=images != 50,
+                confidence=found.confidence,
+            )
+            for images in (50, 400)
         ]
         distances = {
             row: columns["off the paper"]
@@ -210,7 +228,8 @@ class Settings(Experiment):
         nearest = min(distances, key=lambda row: statistics.fmean(distances[row]))
         if nearest != TABLES:
             text = f"the tables' settings are farther off the paper than {nearest}"
-            told.append(Claim(text, None, found.gap(TABLES, nearest, "off the paper")))
+            gap = found.gap(TABLES, nearest, "off the paper")
+            told.append(Claim(text, None, gap, added=True, confidence=found.confidence))
         return told
 
     def notes(self, scale: Scale) -> Sequence[str]:
@@ -222,8 +241,40 @@ class Settings(Experiment):
             " nearest row with the paper's learning rate, 0.01: others count only if they are"
             " nearer beyond doubt. Structures have no say in it.",
             "'as printed': without momentum and dropout, which the paper does not mention.",
-            "'index': adjusted Rand index of the last structure and the domains, × 100.",
+            "'index': adjusted Rand index of the last structure and the domains, × 100. Where every"
+            " coalition holds one distribution only, it has one of few values: a seed counts as"
+            " such if its index is one of them.",
         ]
+
+
+def may_be_pure(index: float, domains: int, clients: int) -> bool:
+    """Return whether an index is one that coalitions of one domain each can have.
+
+    Such coalitions have pairs of clients of the same domain alone. Of all T pairs of clients, P are
+    of the same domain. With A of them in coalitions, the adjusted Rand index is
+    A (1 − P/T) / ((A + P)/2 − A P/T).
+
+    Parameters
+    ----------
+    index
+        The adjusted Rand index of a structure and the domains.
+    domains, clients
+        Number of domains, and of clients in each.
+
+    Examples
+    --------
+    >>> [may_be_pure(index, 3, 3) for index in (1.0, 0.84, -0.05)]
+    [True, True, False]
+    """
+    pairs, everyone = domains * math.comb(clients, 2), math.comb(domains * clients, 2)
+    return any(
+        math.isclose(
+            index,
+            inside * (1 - pairs / everyone) / ((inside + pairs) / 2 - inside * pairs / everyone),
+            abs_tol=1e-9,
+        )
+        for inside in range(pairs + 1)
+    )
 
 
 TABLES = "Loc, batch 10, momentum 0.5, lr 0.01, dropout"
@@ -285,7 +336,11 @@ class Quantile(AccuracyTable):
         }
         best = max(means, key=lambda row: means[row])
         rivals = [row for row in ("p = 0.5", "Local") if row != best]
-        return [above(found, best, row, column) for row in rivals for column in found.columns]
+        return [
+            above(found, best, row, column, added=True)
+            for row in rivals
+            for column in found.columns
+        ]
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what is shown."""

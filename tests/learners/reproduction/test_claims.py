@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from coalitions import CoalitionStructure, adjusted_rand_index
 from learners.comparisons.paired import Difference
-from learners.reproduction.claims import Claim, above, best, beyond, exact, near
+from learners.reproduction.claims import Claim, above, best, beyond, exact, mostly, near
+from learners.reproduction.experiment import EXPERIMENTS
 from learners.reproduction.experiments.fedc2i import influence_of_two
+from learners.reproduction.experiments.settled import may_be_pure
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable, Printed, paper_table
 from learners.reproduction.summary import summary_page
@@ -43,12 +46,12 @@ def test_a_verdict_is_where_the_interval_lies(ours, verdict):
 
 def test_a_lead_is_over_the_best_of_the_others():
     claim = best(FOUND, "ours", "here", PRINTED)
-    assert claim.text.endswith("; decided by theirs")
+    assert "decided by theirs" in claim.why
     assert claim.paper == 1.0
     assert claim.ours.mean == pytest.approx((4.0 + 3.9 + 4.0) / 3)
     assert claim.verdict == "holds"
     assert best(FOUND, "theirs", "here").verdict == "does not hold"
-    assert above(FOUND, "ours", "theirs", "there").verdict == "cannot be told"
+    assert above(FOUND, "ours", "theirs", "there").verdict == "level"
     assert above(FOUND, "ours", "none_at_all", "there").ours is None
 
 
@@ -64,18 +67,115 @@ def test_a_lead_over_all_is_decided_by_each_of_them():
     assert best(found, "ours", "c", among=("high and sure",)).verdict == "holds"
     unsure = best(found, "ours", "c", among=("high and sure", "low and unsure"))
     assert unsure.verdict == "cannot be told"
-    assert unsure.text.endswith("decided by low and unsure")
+    assert "decided by low and unsure" in unsure.why
     # Whoever is surely above decides, even beside one with a higher mean but less certainty.
     for rival in ("surely above", "surely far above"):
         claim = best(found, "ours", "c", among=("low and unsure", rival))
         assert claim.verdict == "does not hold"
-        assert claim.text.endswith(f"decided by {rival}")
-    assert best(found, "ours", "c").text.endswith("decided by surely far above")
+        assert f"decided by {rival}, adjusted for 2 rivals" in claim.why
+    # Of several, it is the one who is above most surely.
+    assert "decided by surely above, adjusted for 4 rivals" in best(found, "ours", "c").why
     once = Measured(("c",), {"ours": {"c": [5.0]}, "a": {"c": [4.0]}, "b": {"c": [6.0]}})
     claim = best(once, "ours", "c")
     assert (claim.ours.mean, claim.verdict) == (-1.0, "cannot be told")
-    assert claim.text.endswith("decided by b")
+    assert "decided by b" in claim.why
     assert best(once, "ours", "no such column").ours is None
+
+
+def test_whoever_is_found_to_be_better_among_many_must_be_so_after_an_adjustment():
+    # Alone, the rival is better: t = -3.65 with 9 degrees of freedom, p = 0.0053.
+    gaps = np.array([-1.0, 1.0] * 5)
+    gaps = gaps / gaps.std(ddof=1) - 3.65 / 10**0.5
+    rows = {"ours": gaps.tolist(), "rival": [0.0] * 10}
+    rows |= {f"far below {i}": [-20.0 + g for g in gaps[::-1]] for i in range(9)}
+    found = Measured(("c",), {row: {"c": values} for row, values in rows.items()}, "none")
+    alone = best(found, "ours", "c", among=("rival",))
+    assert (alone.verdict, alone.confidence) == ("does not hold", 0.95)
+    among_ten = best(found, "ours", "c")
+    assert among_ten.verdict == "cannot be told"
+    assert "decided by rival, adjusted for 10 rivals" in among_ten.why
+    assert among_ten.confidence == pytest.approx(0.995)
+    among_nine = [row for row in rows if row != "far below 0"]
+    assert best(found, "ours", "c", among=among_nine).verdict == "does not hold"  # 9 × 0.0053
+    # To be above each needs no adjustment: the interval is that of a single comparison.
+    lead = best(found, "rival", "c", among=("ours",))
+    assert (lead.verdict, lead.confidence) == ("holds", 0.95)
+
+
+def test_a_lead_over_all_does_not_hold_where_a_rival_was_not_measured():
+    found = Measured(("c",), {"ours": {"c": [5.0, 6.0, 7.0]}, "a": {"c": [1.0, 2.1, 3.0]}})
+    assert best(found, "ours", "c", among=("a",)).verdict == "holds"
+    claim = best(found, "ours", "c", among=("a", "b"))
+    assert claim.verdict == "cannot be told"
+    assert "b is missing" in claim.why
+
+
+def test_what_is_narrow_enough_is_level():
+    assert Claim("", None, Difference(0.1, -0.9, 0.9), margin=1.0).verdict == "level"
+    assert Claim("", None, Difference(0.1, -0.9, 0.9)).verdict == "cannot be told"
+    assert Claim("", None, Difference(0.1, -0.9, 1.0), margin=1.0).verdict == "cannot be told"
+    # What the paper prints is outside.
+    assert Claim("", 2.0, Difference(0.0, -1.9, 1.9), margin=1.0).verdict == "level"
+    assert Claim("", 2.0, Difference(0.0, -2.1, 2.1), margin=1.0).verdict == "cannot be told"
+    # A paper that contradicts itself has no lead to leave out.
+    assert Claim("", -0.5, Difference(0.0, -2.0, 2.0), margin=1.0).verdict == "cannot be told"
+    # Whoever is surely better or worse is not level, however little it is.
+    assert Claim("", None, Difference(0.5, 0.1, 0.9), margin=1.0).verdict == "holds"
+    assert Claim("", None, Difference(-0.5, -0.9, -0.1), margin=1.0).verdict == "does not hold"
+
+
+def test_only_points_of_accuracy_have_a_margin():
+    rows = {"a": {"c": [1.0, 1.1, 0.9]}, "b": {"c": [1.1, 0.9, 1.0]}}
+    assert above(Measured(("c",), rows), "a", "b", "c").verdict == "level"
+    assert above(Measured(("c",), rows, "dB"), "a", "b", "c").verdict == "cannot be told"
+    assert best(Measured(("c",), rows), "a", "c").verdict == "level"
+
+
+def test_most_seeds_are_more_than_a_half_by_the_exact_interval():
+    assert mostly("", [True] * 5).verdict == "cannot be told"
+    assert mostly("", [True] * 6).verdict == "holds"
+    assert mostly("", [False] * 6).verdict == "does not hold"
+    assert mostly("", [True] * 6, confidence=0.975).verdict == "cannot be told"
+
+
+def test_printed_differences_have_the_papers_own_p():
+    claim = best(FOUND, "ours", "here", PRINTED)
+    assert claim.paper_p is None  # theirs has no ±
+    printed = paper_table("cffl-table2")
+    column = "no adversary"
+    rows = {row: {column: [1.0, 2.0]} for row in ("ICA", "IFCA", "FA")}
+    claim = best(Measured((column,), rows), "ICA", column, printed)
+    assert claim.paper_p == pytest.approx(printed.p_value("ICA", "IFCA", column))
+    assert claim.document()["paper_p"] == claim.paper_p
+    assert printed.p_value("ICA", "IFCA", column) == pytest.approx(0.78, abs=0.005)
+
+
+def test_added_seeds_widen_the_intervals():
+    experiment = EXPERIMENTS["cffl-fig6"]()
+    found = Measured(
+        ("adjusted Rand index", "adversaries kept out"),
+        {
+            row: {"adjusted Rand index": [0.5 + i / 10] * 6, "adversaries kept out": [1.0] * 6}
+            for i, row in enumerate(("IFCA", "COS"))
+        },
+    )
+    first = {claim.verdict for claim in experiment.judged(found, {}, "small", 3)}
+    assert first == {"holds"}
+    second = experiment.judged(found, {}, "small", 6)
+    assert [claim.confidence for claim in second] == [0.975] * 3
+    assert second[1].verdict == "cannot be told"
+
+
+def test_a_pure_structure_has_one_of_few_indices():
+    domains = [0] * 3 + [1] * 3 + [2] * 3
+    for labels in ([0, 0, 1, 2, 2, 2, 3, 4, 5], list(range(9)), domains):
+        index = adjusted_rand_index(
+            CoalitionStructure.from_labels(labels), CoalitionStructure.from_labels(domains)
+        )
+        assert may_be_pure(index, 3, 3)
+    mixed = CoalitionStructure.from_labels([0, 1, 2, 0, 1, 2, 0, 1, 2])
+    index = adjusted_rand_index(mixed, CoalitionStructure.from_labels(domains))
+    assert not may_be_pure(index, 3, 3)
 
 
 def test_what_no_paper_claims_is_told_apart():
@@ -85,11 +185,14 @@ def test_what_no_paper_claims_is_told_apart():
     assert "ours is above theirs" in papers
     assert "mine" in added
     assert "mine" not in papers
-    one = {"name": "cffl-x", "scale": "small", "seeds": [0], "order": {},
-           "claims": [claim.document() for claim in claims]}  # fmt: skip
+    one = {"name": "cffl-x", "scale": "small", "seeds": [0], "order": {}, "seeds_added": False,
+           "tried": ["x was y"], "claims": [claim.document() for claim in claims]}  # fmt: skip
     page = summary_page([one])
-    assert "1 experiments, 1 claims: 1 hold, 0 do not, 0 cannot be told." in page
-    assert "mine" in page.partition("What no paper claims")[2]
+    assert "1 claims: 1 hold, 0 do not hold, 0 level, 0 cannot be told." in page
+    told, _, tried = page.partition("## What was tried")
+    assert "mine" not in told
+    assert "mine" in tried
+    assert "x was y" in tried
 
 
 def test_a_papers_lead_is_over_the_rivals_that_are_named():
