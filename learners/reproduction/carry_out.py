@@ -36,9 +36,11 @@ from learners.reproduction.measured import Measured
 from learners.reproduction.printed import PaperTable, paper_table
 from learners.reproduction.summary import write_summary
 from learners.reproduction.tables import (
+    WIDTH,
     agreements,
     comma_separated,
     earlier_figures,
+    item,
     latex,
     markdown,
 )
@@ -48,9 +50,6 @@ from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-WIDTH = 118
-"""Columns of prose in a table's page."""
 
 ALWAYS_TOLD = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 """Settings that a table's page tells even where they are the usual ones."""
@@ -354,11 +353,7 @@ def _foot(experiment: Experiment, document: Mapping[str, Any]) -> str:
         f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
         f" {machine['version']}."
     )
-    items = (
-        textwrap.fill(f"- {note}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        for note in notes
-    )
-    return "\n" + "\n".join(items) + "\n"
+    return "\n" + "\n".join(map(item, notes)) + "\n"
 
 
 def _settings(plan: Plan) -> dict[str, Any]:

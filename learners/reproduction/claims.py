@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -91,21 +92,25 @@ class Claim:
         return "cannot be told", "0 is in the interval: too few seeds"
 
     def document(self) -> dict[str, Any]:
-        """Return the claim as plain values."""
-        ours = self.ours
-        known = ours is not None and ours.low is not None
+        """Return the claim as plain values, rounded to what no platform computes otherwise."""
+        ours = self.ours or Difference(math.nan, None, None)
+        known = ours.low is not None and ours.high is not None
         return {
             "claim": self.text,
-            "paper": self.paper,
-            "paper_p": self.paper_p,
-            "ours": None if ours is None else ours.mean,
-            "interval": [ours.low, ours.high] if ours is not None and known else None,
-            "confidence": self.confidence if known else None,
+            "paper": _rounded(self.paper),
+            "paper_p": _rounded(self.paper_p),
+            "ours": None if self.ours is None else _rounded(ours.mean),
+            "interval": [_rounded(ours.low), _rounded(ours.high)] if known else None,
+            "confidence": _rounded(self.confidence) if known else None,
             "verdict": self.verdict,
             "why": self.why,
             "caveat": self.caveat,
             "added": self.added,
         }
+
+
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 10)
 
 
 def exact(text: str, amount: float, *, added: bool = False) -> Claim:

@@ -12,7 +12,13 @@ from coalitions.files.writing import write_whole
 from learners.comparisons.paired import CONFIDENCE
 from learners.reproduction.claims import LEVEL
 from learners.reproduction.experiment import SECOND_LOOK
-from learners.reproduction.tables import CLAIM_COLUMNS, claim_cells, table_head, table_line
+from learners.reproduction.tables import (
+    CLAIM_COLUMNS,
+    claim_cells,
+    item,
+    table_head,
+    table_line,
+)
 
 PAPERS = {"cffl": "CFFL", "fedacs": "FedACS", "fedc2i": "FedC²I", "pfedsv": "pFedSV"}
 """What papers are called, by how names of experiments begin."""
@@ -58,7 +64,11 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
     What was asked beside the papers has a table of its own, and is not counted.
     """
     told = list(_claims(found, added=False))
-    lines = ["# What the papers claim, and what comes out here", "", *_in_short(found, told)]
+    lines = [
+        "# What the papers claim, and what comes out here",
+        "",
+        *map(item, _in_short(found, told)),
+    ]
     for paper, claims in _by_paper(told).items():
         lines += ["", f"## {paper}", "", *_table(claims)]
     weak = _weak(told)
@@ -82,7 +92,7 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
         lines += ["", "## Order of the methods", ""]
         lines += ["Spearman's correlation of the paper's order of the rows with ours.", ""]
         lines += [*table_head(("experiment", "column", "correlation")), *orders]
-    tried = [f"- {_link(each)}: {text}" for each in found for text in each["tried"]]
+    tried = [item(f"{_link(each)}: {text}") for each in found for text in each["tried"]]
     asked = list(_claims(found, added=True))
     if tried or asked:
         lines += ["", "## What was tried", "", *tried]
@@ -95,35 +105,35 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
 def _in_short(found: Sequence[Mapping[str, Any]], told: Sequence[Told]) -> Iterator[str]:
     """Yield what came out, one thought a line."""
     experiments = len({each["name"] for each, _ in told})
-    yield f"- {experiments} experiments, {len(told)} claims: {_counted(told)}."
+    yield f"{experiments} experiments, {len(told)} claims: {_counted(told)}."
     for paper, claims in _by_paper(told).items():
         failed = {_link(each): None for each, claim in claims if claim["verdict"] == FAILS}
-        yield f"- {paper}: {_counted(claims)}." + f" Not: {', '.join(failed)}." * bool(failed)
+        yield f"{paper}: {_counted(claims)}." + f" Not: {', '.join(failed)}." * bool(failed)
     yield (
-        "- A claim **holds** if the interval of the paired difference over seeds is above zero, and"
+        "A claim **holds** if the interval of the paired difference over seeds is above zero, and"
         " **does not hold** if it is not above zero. It is **level** if the interval is within"
         f" ±{LEVEL:g} point of accuracy, or leaves out the lead that the paper prints. Else it"
         " **cannot be told**: there are too few seeds, or none."
     )
     missing = sum(claim["ours"] is None for _, claim in told)
     if missing:
-        yield f"- Not measured at this scale, and so not told: {missing}."
+        yield f"Not measured at this scale, and so not told: {missing}."
     added = [_link(each) for each in found if each["seeds_added"]]
     if added:
         yield (
-            f"- Seeds were added after a first look, so intervals are of {100 * SECOND_LOOK:g} %:"
+            f"Seeds were added after a first look, so intervals are of {100 * SECOND_LOOK:g} %:"
             f" {', '.join(added)}."
         )
     own = sum(claim["paper_p"] is not None for _, claim in told)
     if own:
         yield (
-            f"- Of {own} differences that the papers print with a ±, {len(_weak(told))} are not"
+            f"Of {own} differences that the papers print with a ±, {len(_weak(told))} are not"
             " significant in the papers themselves: [which](#not-significant-in-the-papers)."
         )
     unfair = sorted({str(claim["caveat"]) for _, claim in told if claim["caveat"]})
     for text in unfair:
         where = {_link(each): None for each, claim in told if claim["caveat"] == text}
-        yield f"- Unfair comparison: {text}, in {', '.join(where)}."
+        yield f"Unfair comparison: {text}, in {', '.join(where)}."
 
 
 def _claims(found: Sequence[Mapping[str, Any]], *, added: bool) -> Iterator[Told]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import statistics
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,16 @@ from learners.comparisons.paired import CONFIDENCE
 from learners.reproduction.claims import Claim
 from learners.reproduction.measured import Measured, order_agreement
 from learners.reproduction.printed import PaperTable
+
+WIDTH = 118
+"""Columns of prose on a page."""
+
+
+def item(text: str) -> str:
+    """Return an item of a Markdown list, in lines of `WIDTH` columns."""
+    return textwrap.fill(
+        f"- {text}", WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def figure_of(values: Sequence[float] | None) -> str:

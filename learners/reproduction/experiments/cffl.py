@@ -276,12 +276,13 @@ class Fig5(AccuracyTable):
         told = []
         for column in found.columns:
             added = column in LESS
-            told.append(best(found, "Dom", column, added=added))
+            others = ("COS", "IFCA", "FA", "Loc")
             if column == "200 images":
+                told.append(best(found, "Dom", column, among=others))
                 continue
+            told.append(best(found, "Dom", column, among=("ICA", *others), added=added))
             if "ICA" in found.rows or not added:
-                among = ("COS", "IFCA", "FA", "Loc")
-                told.append(best(found, "ICA", column, among=among, added=added))
+                told.append(best(found, "ICA", column, among=others, added=added))
             told.append(above(found, "COS", "FA", column, added=added))
             if "images" in column:
                 told.append(above(found, "COS", "IFCA", column))

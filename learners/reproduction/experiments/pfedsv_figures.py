@@ -327,7 +327,7 @@ class Fig7(Experiment):
         return [
             mostly(text, perfect, confidence=found.confidence),
             above(found, "pFedSV", "FedFomo", "recall", points=False),
-            Claim("R = 3|S| samples are enough for Shapley values", None, None),
+            Claim("3 samples for each model are enough for Shapley values", None, None),
             *(
                 beyond(
                     f"pFedSV's {column} is above 95 %",
@@ -356,8 +356,8 @@ class Fig7(Experiment):
             "Relevance is what a method uses after the last round: pFedSV's scores are a mean over"
             " rounds, FedFomo's weights are of that round alone, and nobody helps at its end. So"
             " its precision says only that nobody was found.",
-            "Shapley values are exact in all tables here: no run tells whether R = 3|S| samples are"
-            " enough.",
+            "Shapley values are exact in all tables here: no run tells whether the paper's three"
+            " samples for each model are enough.",
         )
 
 

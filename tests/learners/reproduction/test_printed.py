@@ -35,6 +35,16 @@ def written(number: float) -> re.Pattern[str]:
     return re.compile(rf"(?<![\d.]){re.escape(f'{number:g}')}0*(?!\d)")
 
 
+def test_which_of_pfedsvs_leads_over_the_runner_up_are_significant_in_the_paper():
+    table = paper_table("pfedsv-table1")
+    significant = []
+    for column in table.columns:
+        runner_up = table.runner_up("pFedSV", column)
+        if table.p_value("pFedSV", runner_up, column) < 0.05:
+            significant.append((column, runner_up))
+    assert significant == [("MNIST, 100 clients", "pFedHN"), ("FMNIST, 10 clients", "pFedHN")]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_figure_stands_in_the_paper(name):
     path = text_of(name)
