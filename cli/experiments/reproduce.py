@@ -160,7 +160,7 @@ def _show(done: Reproduced) -> None:
     for sentence in (*notes, *done.missing):
         console.print(sentence, soft_wrap=True)
     for claim in done.claims:
-        console.print(f"{claim.verdict:15} {claim.text}", soft_wrap=True)
+        console.print(f"{claim.verdict:15} {claim.text}: {claim.why}", soft_wrap=True)
     console.print(f"{done.plan.folder / 'table.md'}", soft_wrap=True)
     sys.stdout.flush()
 

@@ -106,15 +106,18 @@ PERSONAL = ("Ditto", "PerAvg", "pFedMe", "APFL", "FedAMP")
 
 def steadier(found: Measured, rivals: Sequence[str]) -> Claim:
     """Return the claim that FedACS deviates less over seeds than others, all columns pooled."""
-    mine = [found.rows[OURS][column] for column in found.columns]
+    by_column = {
+        row: [found.rows[row][column] for column in found.columns]
+        for row in (OURS, *rivals)
+        if row in found.rows
+    }
     leads: dict[str, Lead | None] = {}
     for rival in rivals:
-        if rival not in found.rows:
+        if not {OURS, rival} <= by_column.keys():
             leads[rival] = None
             continue
-        theirs = [found.rows[rival][column] for column in found.columns]
-        at = functools.partial(spread_ratio, mine, theirs)
-        leads[rival] = (at, spread_p_value(mine, theirs))
+        both = by_column[OURS], by_column[rival]
+        leads[rival] = functools.partial(spread_ratio, *both), spread_p_value(*both)
     text = f"{', '.join(rivals)} deviate more than {OURS} (ratio of sds over seeds, less 1)"
     return over_rivals(Claim(text, None, None), leads, found.confidence)
 
@@ -241,7 +244,7 @@ class Table1(AccuracyTable):
         for column in found.columns:
             told.append(above(found, "Ditto-P", "Ditto-G", column, self.printed))
             told.append(above(found, "PerAvg-P", "PerAvg-G", column, self.printed))
-            if min(found.rows["PerAvg-G"][column]) < COLLAPSED:
+            if min(found.get("PerAvg-G", column) or (100.0,)) < COLLAPSED:
                 told[-1] = replace(told[-1], caveat="the global model of PerAvg collapsed")
         told.append(above(found, "Local", "Ditto-G", "CIFAR-10", self.printed))
         told.append(above(found, "Local", "PerAvg-G", "CIFAR-10", self.printed))

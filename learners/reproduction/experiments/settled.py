@@ -217,6 +217,7 @@ class Settings(Experiment):
                 confidence=found.confidence,
             )
             for images in (50, 400)
+            if f"ICA, {images} test images" in found.rows
         ]
         distances = {
             row: columns["off the paper"]
