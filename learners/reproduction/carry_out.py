@@ -142,8 +142,9 @@ class Reproduced:
             "columns": list(self.found.columns),
             "unit": self.found.unit,
             "settings": _settings(self.plan),
-            **_judgement(self.plan.experiment, self.plan.scale, self.found, self.claims),
-            "seeds_added": self.plan.experiment.seeds_added(self.plan.scale, len(self.plan.seeds)),
+            **_judgement(
+                self.plan.experiment, self.plan.scale, len(self.plan.seeds), self.found, self.claims
+            ),
             "missing": list(self.missing),
         }
 
@@ -240,7 +241,7 @@ def carry_out(
 def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
     plan = done.plan
     document = {**done.document(), "command": command, "machine": _machine()}
-    files = _told(plan.experiment, done.found, done.claims, document)
+    files = _files(plan.experiment, done.found, done.claims, document)
     for name, figure in figures.items():
         for kind in ("svg", "png"):
             files[f"{name}.{kind}"] = picture(figure, kind, dpi=120)
@@ -271,27 +272,27 @@ def judged_again(folder: Path) -> dict[str, Any]:
     kept = json.loads((folder / "experiment.json").read_text("utf-8"))
     experiment, scale = EXPERIMENTS[kept["name"]](), kept["scale"]
     found = Measured(tuple(kept["columns"]), kept["rows"], kept["unit"])
-    claims = experiment.judged(found, {}, scale, len(kept["seeds"]))
-    added = experiment.seeds_added(scale, len(kept["seeds"]))
-    judgement = _judgement(experiment, scale, found, claims)
-    document = {**kept, **judgement, "seeds_added": added}
-    for name, content in _told(experiment, found, claims, document).items():
+    n_seeds = len(kept["seeds"])
+    claims = experiment.judged(found, {}, scale, n_seeds)
+    document = {**kept, **_judgement(experiment, scale, n_seeds, found, claims)}
+    for name, content in _files(experiment, found, claims, document).items():
         write_whole(folder / name, content)
     return document
 
 
 def _judgement(
-    experiment: Experiment, scale: Scale, found: Measured, claims: Sequence[Claim]
+    experiment: Experiment, scale: Scale, n_seeds: int, found: Measured, claims: Sequence[Claim]
 ) -> dict[str, Any]:
     """Return what follows from the figures."""
     return {
+        "seeds_added": experiment.seeds_added(scale, n_seeds),
         "order": agreements(found, experiment.printed),
         "claims": [claim.document() for claim in claims],
         "tried": list(experiment.tried(scale)),
     }
 
 
-def _told(
+def _files(
     experiment: Experiment,
     found: Measured,
     claims: Sequence[Claim],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from learners.reproduction.experiments.cffl import with_spreads
 from learners.reproduction.printed import paper_table
 
 PAPERS = Path(__file__).resolve().parents[4] / "shared" / "papers"
@@ -33,6 +34,14 @@ def text_of(name: str) -> Path:
 def written(number: float) -> re.Pattern[str]:
     """Return what finds a number in a text: 95.6 may be printed 95.60, but is not in 195.6."""
     return re.compile(rf"(?<![\d.]){re.escape(f'{number:g}')}0*(?!\d)")
+
+
+def test_the_means_of_cffls_table_1_with_200_images_are_those_of_table_2():
+    once, again = paper_table("cffl-table1"), with_spreads(paper_table("cffl-table1"))
+    column = "mean, 200 images"
+    for row in once.rows:
+        assert once.get(row, column).mean == again.get(row, column).mean
+        assert again.get(row, column).spread is not None
 
 
 def test_which_of_pfedsvs_leads_over_the_runner_up_are_significant_in_the_paper():
