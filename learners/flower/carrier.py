@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _TRANSPORT = ("httpx", "httpcore", "grpc")
 """Packages whose errors, like those of the system, are of the way to the SuperLink.
 
-Every other error arises while Flower reads a reply, and is the node's that sent it.
+Every other error arises while Flower reads a reply, and is the node's that sent it. So is an answer
+of the SuperLink that it cannot give the reply: if it answers nothing at all, `nodes` fails, too.
 """
 
 
@@ -70,10 +72,14 @@ class GridCarrier:
     ----------
     grid
         The grid.
+    at_once
+        Seconds that a reply is waited for before the next one is looked at.
     """
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, at_once: float = 0.5) -> None:
         self._grid = grid
+        self._at_once = at_once
+        self._pulls: dict[str, _Pull] = {}
 
     def nodes(self) -> set[int]:
         """Return the nodes that are there."""
@@ -97,21 +103,57 @@ class GridCarrier:
         return names
 
     def pull(self, parcels: Iterable[str]) -> list[Delivery]:
-        """Return what has come back; a reply that Flower cannot read harms no other."""
+        """Return what has come back; a reply that Flower cannot read, or not yet, harms no other.
+
+        Each is pulled by itself: Flower gives a reply once, and none of those that it is asked for
+        together if it fails at one. And each has a thread: Flower waits for all pieces of a reply,
+        for two hours if its node goes on sending, and the others do not wait with it.
+        """
         names = list(parcels)
-        if not names:
-            return []
-        try:
-            return [_delivery(each) for each in self._grid.pull_messages(names)]
-        except Exception as error:
-            if isinstance(error, OSError) or type(error).__module__.startswith(_TRANSPORT):
-                raise
-            if len(names) == 1:
-                return [Delivery(names[0], None, -1)]
-            return [delivery for name in names for delivery in self.pull([name])]
+        self._pulls = {name: pull for name, pull in self._pulls.items() if name in names}
+        deliveries: list[Delivery] = []
+        for name in names:
+            if name not in self._pulls:
+                self._pulls[name] = _Pull(self._grid, name)
+                self._pulls[name].join(self._at_once)
+            if not self._pulls[name].is_alive():
+                deliveries += self._pulls.pop(name).deliveries()
+        return deliveries
 
     def close(self) -> None:
         """Leave the grid to Flower."""
+
+
+class _Pull(threading.Thread):
+    """One reply, on its way."""
+
+    def __init__(self, grid: Grid, parcel: str) -> None:
+        super().__init__(daemon=True)
+        self._grid, self._parcel = grid, parcel
+        self._came: list[Delivery] = []
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Pull it."""
+        try:
+            self._came = [_delivery(each) for each in self._grid.pull_messages([self._parcel])]
+        except Exception as error:
+            self._error = error
+
+    def deliveries(self) -> list[Delivery]:
+        """Return what came, once the thread has ended: the reply, an error, or nothing yet."""
+        if self._error is None:
+            return self._came
+        if _of_transport(self._error):
+            raise self._error
+        return [Delivery(self._parcel, None, -1)]
+
+
+def _of_transport(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return True
+    return type(error).__module__.startswith(_TRANSPORT) and not hasattr(error, "response")
 
 
 def _delivery(message: FlowerMessage) -> Delivery:

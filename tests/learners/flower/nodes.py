@@ -29,7 +29,8 @@ class Nodes(Grid):
 
     `gone` holds nodes that are not there, `silent` those that never answer, `forgetful` those whose
     process lost Flower's state, `broken` clients' numbers by a function of their answers, `rude` by
-    one of what they say when they are asked who they are.
+    one of what they say when they are asked who they are. As with Flower, a reply is given once,
+    and reading the replies of some nodes takes what `reading` does, by node.
     """
 
     def __init__(self, app, n):
@@ -43,6 +44,7 @@ class Nodes(Grid):
         self.broken = {}
         self.rude = {}
         self.errors = {}
+        self.reading = {}
         self.asked = []
         self._waiting = {}
 
@@ -77,6 +79,7 @@ class Nodes(Grid):
             if message is None or message.metadata.dst_node_id in self.silent:
                 continue
             del self._waiting[name]
+            self.reading.get(message.metadata.dst_node_id, lambda: None)()
             replies.append(over_the_wire(self._reply(message)))
         return replies
 
@@ -111,8 +114,9 @@ def nodes(site, folder):
     return Nodes(app, site.config.clients)
 
 
-def federation(site, grid, patience=QUICK, identity=None):
-    engine = GridEngine(GridCarrier(grid), site, identity or Identity.of(None), patience)
+def federation(site, grid, patience=QUICK, identity=None, at_once=60.0):
+    """Return a federation; its nodes compute while they are looked at, so that takes its time."""
+    engine = GridEngine(GridCarrier(grid, at_once), site, identity or Identity.of(None), patience)
     return Federation(
         site.config, site.algorithm, engine, site.workspace.layout, site.initial, site.privacy
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 
+import httpx
 import numpy as np
 import pytest
 import torch
@@ -157,6 +159,55 @@ def test_a_node_cannot_end_a_run_that_is_not_private(tmp_path):
     assert len(rounds) == 2
     assert str(ATTACKER) in rounds[0].metrics["refused"]
     assert np.isfinite(rounds[-1].metrics["mean_test_accuracy"])
+
+
+def fails():
+    raise KeyError("what Flower says of an object that is not there")
+
+
+def refused_by_the_superlink():
+    request = httpx.Request("POST", "https://127.0.0.1/v1/runtime/pull-messages")
+    raise httpx.HTTPStatusError("500", request=request, response=httpx.Response(500))
+
+
+def never_ends():
+    threading.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"),
+    [
+        (fails, "could not be read"),
+        (refused_by_the_superlink, "could not be read"),
+        (never_ends, "did not answer within"),
+    ],
+)
+def test_a_reply_that_flower_cannot_read_takes_no_other_with_it(reading, words, tmp_path):
+    """Flower fails at it, or waits for pieces of it that its node does not send."""
+    site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=2)
+    grid = nodes(site, tmp_path / "a")
+    server = federation(site, grid, replace(QUICK, answer=3.0), at_once=0.3)
+    server.registered  # noqa: B018 (it is honest at first)
+    grid.reading[FIRST_NODE + ATTACKER] = reading
+    attacked = list(server.rounds())
+    for round in attacked:
+        assert list(round.metrics["refused"]) == [str(ATTACKER)]
+        assert words in round.metrics["refused"][str(ATTACKER)]
+    without = settled("fedavg", tmp_path / "b", gone=True)
+    assert torch.equal(attacked[-1].state["model"], without[-1].state["model"])
+
+
+def test_a_way_to_the_superlink_that_fails_is_no_node_s_fault(tmp_path):
+    def cut_off():
+        raise httpx.ConnectError("the SuperLink is gone")
+
+    site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=1)
+    grid = nodes(site, tmp_path)
+    server = federation(site, grid, QUICK)
+    server.registered  # noqa: B018
+    grid.reading[FIRST_NODE + ATTACKER] = cut_off
+    with pytest.raises(httpx.ConnectError):
+        list(server.rounds())
 
 
 HARMLESS = {
