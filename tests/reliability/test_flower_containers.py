@@ -22,6 +22,7 @@ import yaml
 
 from learners.flower.project import write_project
 from tests.learners.flower.machines import (
+    NGINX,
     TRICKS,
     Namespaces,
     children,
@@ -33,7 +34,7 @@ from tests.learners.flower.machines import (
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed"),
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed"),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,6 +189,9 @@ class Containers:
 
 @pytest.fixture
 def containers(tmp_path):
+    missing = [name for name in ("ip", "unshare", "nsenter", "setpriv") if not shutil.which(name)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
     allowed = subprocess.run(
         ["unshare", "--mount", "--net", "true"], check=False, capture_output=True
     )

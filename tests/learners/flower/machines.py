@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -15,6 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+
+NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/local/sbin:/usr/sbin")
+"""The proxy, looked for where proxy.sh looks: None if it is not installed."""
 
 CLIENTS = 3
 PATIENCE = 900.0
@@ -74,6 +78,15 @@ TRICKS = [
     "/v1/control/start-run/%2e%2e/%2e%2e/fleet/pull-messages",
     "/v1//fleet/pull-messages",
     "/v1/fleet/pull-messages?x",
+    "/v1/fleet/pull-messages/",
+    "/v1/fleet/pull-messages%0a",
+    "/v1/fleet/pull-messages%0d%0aX:%20y",
+    "/v1/fleet/Pull-messages",
+    "/v1/FLEET/pull-messages",
+    "/v1/fleet/..%c0%afcontrol/start-run",
+    "/v1/fleet/pull-messages;/../../control/start-run",
+    "/api/v1/control/start-run",
+    "/flwr.proto.Control/StartRun",
     "https://localhost/v1/control/start-run",
     "https://localhost/v1/fleet/../control/start-run",
 ]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import http.server
-import shutil
 import socket
 import ssl
 import subprocess
 import threading
+from contextlib import ExitStack
 
 import pytest
 
 from learners.flower.project import write_project
-from tests.learners.flower.machines import TRICKS, ask_raw, neighbouring_ports, until
+from tests.learners.flower.machines import NGINX, TRICKS, ask_raw, neighbouring_ports, until
 
-pytestmark = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
+pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
 CALLS = ["register-node", "activate-node", "send-node-heartbeat", "pull-messages", "push-object"]
 
@@ -102,8 +102,26 @@ def test_the_calls_of_nodes_are_passed_on(folder, stub, call):
 
 
 def test_a_large_message_is_passed_on(folder, stub):
-    status, answer = ask(folder, "/v1/fleet/push-object", body=b"x" * (20 << 20))
-    assert (status, answer.split()[1]) == (200, str(20 << 20))
+    status, answer = ask(folder, "/v1/fleet/push-object", body=b"x" * (7 << 20))
+    assert (status, answer.split()[1]) == (200, str(7 << 20))
+
+
+def test_a_message_that_no_node_sends_is_refused(folder, stub):
+    assert ask(folder, "/v1/fleet/push-object", body=b"x" * (9 << 20))[0] == 413
+    assert stub.asked == []
+
+
+def test_one_machine_cannot_keep_all_connections_busy(folder, stub):
+    authority, port = folder / "keys" / "ca.pem", port_of(folder)
+    context = ssl.create_default_context(cafile=authority)
+    begun = b"POST /v1/fleet/pull-messages HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(64):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            end = stack.enter_context(context.wrap_socket(plain, server_hostname="127.0.0.1"))
+            end.sendall(begun)
+        until(lambda: ask(folder, "/v1/fleet/pull-messages")[0] == 503, "a refusal", 10)
+    until(lambda: ask(folder, "/v1/fleet/pull-messages")[0] == 200, "room again", 10)
 
 
 @pytest.mark.parametrize("path", TRICKS)
