@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from learners.flower.project import write_project
 from tests.learners.flower.machines import (
     CLIENTS,
+    NGINX,
     TRICKS,
     Namespaces,
     children,
@@ -29,7 +31,7 @@ from tests.learners.flower.machines import (
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed"),
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed"),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -411,6 +413,10 @@ def test_a_revoked_node_is_refused_and_its_new_key_is_taken(deployed, tell):
     assert deployed.command("superlink", "./register.sh", "1", cwd=deployed.home).returncode == 0
     log = deployed.start_node(1)
     until(lambda: "SuperNode ID" in log.read_text(), "the node's connection")
+    node = Path(f"/proc/{deployed.processes['node-1'].pid}/status")
+    if shutil.which("setpriv"):
+        assert "NoNewPrivs:\t1" in node.read_text()
+        tell("the node can get no new privileges")
     revoked = deployed.command("superlink", "./revoke.sh", "1", cwd=deployed.home)
     assert revoked.returncode == 0, revoked.stdout + revoked.stderr
     until(lambda: deployed.processes["node-1"].poll() is not None, "the node's end", 120)
@@ -436,3 +442,47 @@ def test_a_revoked_node_is_refused_and_its_new_key_is_taken(deployed, tell):
     assert ill.returncode == 1
     assert "the SuperLink does not answer" in ill.stderr
     tell("the node is back with its new key; health.sh says so, and says that a SuperLink is gone")
+
+
+def typed(title):
+    """Return the commands of each block in a section of the page for operators."""
+    page = (ROOT / "docs" / "how-to" / "operate-a-federation.md").read_text()
+    section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="sqlite3 is not installed")
+@pytest.mark.parametrize("deployed", METHODS[:1], indirect=True)
+def test_a_backup_and_a_new_certificate_are_taken_as_the_page_for_operators_says(deployed, tell):
+    def types(commands):
+        done = deployed.command("superlink", "sh", "-euc", commands, cwd=deployed.home)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    back_up, restore = typed("Back up and restore")
+    (renew,) = typed("Renew the certificate")
+    deployed.start_superlink()
+    types("./register.sh")
+    types(back_up)
+    assert (deployed.home / "backup" / "superlink.db").stat().st_mode & 0o077 == 0
+    deployed.kill("superlink")
+    for path in (deployed.home / "state").glob("superlink.db*"):
+        path.write_bytes(b"lost")
+    types(restore)
+    deployed.start_superlink()
+    ids = [path.read_text().strip() for path in (deployed.home / "state" / "nodes").iterdir()]
+    listed = types("./health.sh")
+    assert len(ids) == CLIENTS
+    assert all(each[:6] in listed for each in ids), listed
+    tell("backed up while it ran, lost and restored: health.sh lists the nodes")
+
+    before = (deployed.home / "keys" / "server.pem").read_text()
+    types(renew)
+    assert (deployed.home / "keys" / "server.pem").read_text() != before
+    types("./health.sh")
+    deployed.kill("superlink")
+    deployed.start_superlink()
+    types("./health.sh")
+    log = deployed.start_node(0)
+    until(lambda: "SuperNode ID" in log.read_text(), "the node's connection")
+    tell("a new certificate is taken by the proxy at once, by the SuperLink when it starts")
