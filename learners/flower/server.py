@@ -145,7 +145,7 @@ def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[
     try:
         yield record
     except BaseException as error:
-        record["result"] = f"failed: {error or type(error).__name__}"
+        record["result"] = f"failed: {type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
         if told.get("audit"):
