@@ -419,6 +419,12 @@ def test_the_best_is_bold_on_a_terminal_and_progress_has_the_time_left(tmp_path)
     assert re.search(r"\x1b\[1m *0\.\d{4} ± 0\.\d{4}\x1b\[0m", text)
 
 
+def test_without_a_terminal_progress_is_a_line_for_each_run_and_some_between(tmp_path, typed):  # noqa: F811
+    said = typed(*TWO, "--out", tmp_path / "runs").stderr.splitlines()
+    assert said[0] == "4 runs begin"
+    assert [line for line in said if "of 4 runs done" in line][-1].startswith("4 of 4")
+
+
 def test_quiet_says_nothing_but_the_result(kept, typed):  # noqa: F811
     result = typed(*TWO, "--out", "kept", "--quiet")
     assert result.stderr == ""
