@@ -10,12 +10,16 @@ STAMP  := $(VENV)/.installed
 .PHONY: demo test suite coverage soak bench docs dist smoke check install format clean
 
 # Reinstalled only when a dependency file changed: the stamp is older than one of them. Modules are compiled
-# when they are first imported; most never are.
+# when they are first imported, most never: those that every command needs, here. A dot is a sign of life.
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[learners,dev]'
+	@echo 'Installing into $(VENV), once: one to three minutes.'
+	@while sleep 1 && kill -0 $$$$ 2> /dev/null; do printf .; done & \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[learners,dev]' && \
+	echo ' installed; loading for the first time' && \
+	$(BIN)/python -c 'import cli.experiments.compare, cli.report.writing, learners.comparisons.comparison' && \
 	touch $@
 
 # Teams with a proof, then a federation compared over seeds, then a report. It replaces what it wrote before.

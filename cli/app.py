@@ -32,7 +32,7 @@ HELP = ["-h", "--help"]
 
 app = typer.Typer(
     name="coalitions",
-    help="Find the best coalitions, prove it, share the gain, make federated learning personal.",
+    help="Find the best teams with a proof, share values fairly, and train personalised models.",
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP},
@@ -54,7 +54,7 @@ def _common(
         ),
     ] = False,
 ) -> None:
-    """Find the best coalitions, prove it, share the gain, make federated learning personal."""
+    """Find the best teams with a proof, share values fairly, and train personalised models."""
 
 
 def _add_commands(typed: str | None) -> None:

@@ -128,11 +128,11 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
     about = (
         f"{_or_several(told['dataset'], 'several data sets')}, {_or_several(told['clients'])}"
         f" clients, {_or_several(told['partition'], 'several partitions')},"
-        f" {_or_several(told['rounds'])} rounds. {best}"
+        f" {_or_several(told['rounds'])} rounds."
     )
     if document["not_tuned"]:
-        about += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
-    return [about, " ".join(words[key] for key in keys if key in words)]
+        best += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
+    return [best, about, " ".join(words[key] for key in keys if key in words)]
 
 
 def _difference_legend(document: Document) -> str:

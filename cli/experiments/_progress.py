@@ -1,4 +1,4 @@
-"""How far many runs are and how long they will take: one line on a terminal, else several."""
+"""How far many runs are, and how long they will take: one line on a terminal, else several."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cli.terminal.output import stderr
 from cli.terminal.round_progress import RoundProgress
+
+RAREST = 0.05
+"""Without a terminal, seconds between two lines as a share of those since the start."""
 
 if TYPE_CHECKING:
     from learners.comparisons.cells import Cell
@@ -61,7 +64,8 @@ class CellsLine:
     jobs
         Runs at a time.
     shown
-        Whether to show the line; without a terminal it is a line for every finished run.
+        Whether to show the line. Without a terminal there is a line for every finished run, and
+        one a second in between; these become rarer the longer it takes.
     verbose
         Say a line per run and one per round instead, wherever stderr goes.
     check
@@ -87,7 +91,8 @@ class CellsLine:
         self._running: dict[tuple[str, int], _Running] = {}
         self._verbose = verbose
         self._bar: Any = None
-        self._entered = time.monotonic()
+        self._rounds = sum(cell.config.rounds for cell in cells)
+        self._entered = self._spoke = time.monotonic()
         console = stderr()
         self._plain = shown and not verbose and not console.is_terminal
         if shown and not verbose and console.is_terminal:
@@ -102,13 +107,15 @@ class CellsLine:
                 auto_refresh=False,
                 expand=True,
             )
-            total = sum(cell.config.rounds for cell in cells)
-            self._task = self._bar.add_task("", total=total, left="")
+            self._task = self._bar.add_task("", total=self._rounds, left="")
 
     def __enter__(self) -> CellsLine:
         self._entered = time.monotonic()
         if self._bar is not None:
             self._bar.start()
+        if self._plain and self._ahead:
+            at_once = f", {self._jobs} at a time" if self._jobs > 1 else ""
+            self._say(f"{len(self._ahead)} runs begin{at_once}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,6 +139,10 @@ class CellsLine:
             about = f"{cell.name}, seed {cell.config.seed}: " if self._jobs > 1 else ""
             running.lines.show(number, metrics, about)
         self._show(cell)
+        now = time.monotonic()
+        if self._plain and now - self._spoke > max(1.0, RAREST * (now - self._entered)):
+            done = self._rounds_done + sum(each.rounds for each in self._running.values())
+            self._say(f"{done} of {self._rounds} rounds done{self._rest()}")
 
     def end(self, cell: Cell, result: Result | None) -> None:
         """Say that a run is done, and how long all its rounds took."""
@@ -144,13 +155,18 @@ class CellsLine:
         self._seen.setdefault(cell.name, []).append(result.seconds)
         if self._plain and cell.stage != "finished":
             done = self._begun - len(self._running)
-            left = self._time_left()
-            rest = "" if left is None or done == self._n_cells else f", {spoken_time(left)} left"
-            stderr().print(
-                f"{done} of {self._n_cells} runs done: {cell.name}, seed {cell.config.seed}{rest}",
-                soft_wrap=True,
-                markup=False,
+            rest = "" if done == self._n_cells else self._rest()
+            self._say(
+                f"{done} of {self._n_cells} runs done: {cell.name}, seed {cell.config.seed}{rest}"
             )
+
+    def _say(self, line: str) -> None:
+        self._spoke = time.monotonic()
+        stderr().print(line, soft_wrap=True, markup=False)
+
+    def _rest(self) -> str:
+        left = self._time_left()
+        return "" if left is None else f", {spoken_time(left)} left"
 
     def _time_left(self) -> float | None:
         running = [each.pace() for each in self._running.values()]

@@ -25,7 +25,16 @@ from cli.experiments._shared import (
 from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, stderr, stdout
+from cli.terminal.output import (
+    Json,
+    Plugin,
+    Quiet,
+    Verbose,
+    loudness,
+    say_loading,
+    stderr,
+    stdout,
+)
 from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError, did_you_mean
 
@@ -42,7 +51,9 @@ def compare_command(
     *,
     config: Annotated[
         Path | None,
-        typer.Argument(help="What all runs share, as TOML; algorithm with [options] is a row."),
+        typer.Argument(
+            help="Settings of all runs, as TOML; its algorithm, with its [options], is a row."
+        ),
     ] = None,
     algorithms: Algorithms = None,
     variant: Annotated[
@@ -75,7 +86,7 @@ def compare_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the runs' folders; the same command goes on with what is there."
+            help="Folder for the runs; repeat the command to continue there."
             " [default: nothing is kept]"
         ),
     ] = None,
@@ -122,14 +133,16 @@ def compare_command(
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw the metric against what --sweep varies (.svg, .png, .pdf)."),
+        typer.Option(
+            help="Plot the metric against the option that --sweep varies (.svg, .png, .pdf)."
+        ),
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
-    """Compare federated methods over seeds: means, ranks, paired differences, one row each.
+    """Compare federated methods over several seeds: means, ranks and paired differences.
 
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
@@ -140,6 +153,7 @@ def compare_command(
         for name in split_names(algorithms, "--algorithms"):
             if name != "all":
                 check_names({"algorithms": name}, plugin)
+    say_loading(quiet)
     from learners.comparisons.baseline import record_baseline
     from learners.comparisons.comparison import planned_runs
     from learners.settings.seeding import seeds_of
@@ -296,11 +310,11 @@ def _results(
 
     stages = [each.stage for each in cells]
     if out is None:
-        say("The runs are not kept: --out DIR keeps them, and goes on after an interruption.")
+        say("The runs are not kept. With --out DIR they are, and the same command can continue.")
     elif "finished" in stages or "begun" in stages:
         say(
-            f"{out}: {stages.count('finished')} of {len(cells)} runs are there,"
-            f" {stages.count('begun')} to be resumed."
+            f"{out}: {stages.count('finished')} of {len(cells)} runs are finished,"
+            f" {stages.count('begun')} will be resumed."
         )
     try:
         with CellsLine(
@@ -313,7 +327,7 @@ def _results(
             found = run_cells(cells, jobs=jobs, watch=line)
     except KeyboardInterrupt:
         if out is not None:
-            say("The same command goes on from here.")
+            say("Repeat the command to continue.")
         raise
     results: dict[str, list[Result]] = {}
     for cell, result in zip(cells, found, strict=True):

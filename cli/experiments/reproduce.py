@@ -34,13 +34,13 @@ def reproduce_command(
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List them, and do nothing.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List them and exit.")] = False,
     scale: Annotated[
         str,
         typer.Option(
             metavar="|".join(SCALES),
-            help="How much is done: seconds on data made here, twenty minutes of two cores at most,"
-            " or what the paper did.",
+            help="How much to run: seconds on generated data, at most twenty minutes on two cores,"
+            " or all that the paper did.",
         ),
     ] = "small",
     seeds: Annotated[
@@ -49,7 +49,7 @@ def reproduce_command(
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(help="Folder for the results; the same command goes on with what is there."),
+        typer.Option(help="Folder for the results; repeat the command to continue there."),
     ] = Path("reproduction"),
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder with data files. [default: $COALITIONS_DATA]")
@@ -62,9 +62,9 @@ def reproduce_command(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Repeat tables and figures of the papers: their figures beside ours, and which claims hold.
+    """Repeat tables and figures of the papers, and check which of their claims hold.
 
-    Example: coalitions reproduce fedc2i-table1 --scale small --data-dir data --jobs 2
+    Example: coalitions reproduce fedc2i-table1 --scale smoke --jobs 2
     """
     loudness(quiet, verbose)
     if scale not in SCALES:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
 def tune_command(
     *,
-    config: Annotated[Path | None, typer.Argument(help="What all runs share, as TOML.")] = None,
+    config: Annotated[Path | None, typer.Argument(help="Settings of all runs, as TOML.")] = None,
     algorithms: Algorithms = None,
     trials: Annotated[
-        int, typer.Option(min=2, help="Points tried of each method, its defaults first.")
+        int, typer.Option(min=2, help="Trials of each method; the first has its defaults.")
     ] = 9,
     strategy: Annotated[
         str,
@@ -50,7 +50,8 @@ def tune_command(
         list[str] | None,
         typer.Option(
             metavar="[ALGORITHM.]KEY=LOW..HIGH",
-            help="What to search, or values with commas. [default: lr and the method's numbers]",
+            help="Range to search, or values separated by commas. [default: lr and the"
+            " method's numbers]",
         ),
     ] = None,
     seeds: Annotated[
@@ -58,11 +59,11 @@ def tune_command(
         typer.Option(
             metavar=SEEDS,
             help="How many seeds to tune on, from 1000 on; or which ones, as in 7,8 or 10-14."
-            " `compare` will not report them. [default: 2]",
+            " `compare` refuses to report them. [default: 2]",
         ),
     ] = None,
     seed: Seed = None,
-    search_seed: Annotated[int, typer.Option(min=0, help="Source of the points.")] = 0,
+    search_seed: Annotated[int, typer.Option(min=0, help="Seed of the trials.")] = 0,
     given: Mapping[str, Any],
     option: Annotated[
         list[str] | None,
@@ -74,7 +75,9 @@ def tune_command(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="METRIC", help="What to search for. [default: accuracy if there is]"),
+        typer.Option(
+            metavar="METRIC", help="Metric to optimise. [default: accuracy if there is one]"
+        ),
     ] = None,
     jobs: Annotated[
         int, typer.Option(min=0, help="Runs at a time, as for `compare`; 0: one for each core.")
@@ -82,7 +85,7 @@ def tune_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the runs' folders; the same command goes on with what is there."
+            help="Folder for the runs; repeat the command to continue there."
             " [default: nothing is kept]"
         ),
     ] = None,
@@ -97,11 +100,11 @@ def tune_command(
     verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
-    """Search for good options, on held-out data of seeds that are not reported.
+    """Search for good options on validation data, with seeds that compare does not report.
 
     Every method gets the same number of trials, rounds and seeds.
 
-    Example: coalitions tune --algorithms fedprox,ditto --trials 9 --jobs 2 --out runs/tuning
+    Example: coalitions tune --algorithms fedprox,ditto --trials 4 --rounds 5 --out runs/tuning
     """
     loudness(quiet, verbose)
     target = output or (None if out is None else out / "tuned.toml")
@@ -126,7 +129,7 @@ def tune_command(
         found = tune(search, out, metric=by, carry=progress.carry)
     except KeyboardInterrupt:
         if out is not None and not quiet:
-            stderr().print("The same command goes on from here.", style="dim")
+            stderr().print("Repeat the command to continue.", style="dim")
         raise
     text = tuned_text(search, found)
     if target is not None:
@@ -214,7 +217,9 @@ class _Progress:
             self._say(f"{name}: {told}")
         self._say(f"Each method: {search.trials} trials, {search.cost} rounds of training in all.")
         if out is None:
-            self._say("The runs are not kept: --out DIR keeps them, and goes on after a stop.")
+            self._say(
+                "The runs are not kept. With --out DIR they are, and the same command can continue."
+            )
 
     def _say(self, words: str) -> None:
         stderr().print(words, style="dim", soft_wrap=True, markup=False)

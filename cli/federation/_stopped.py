@@ -39,6 +39,6 @@ def _kept(folder: Path, rounds: int) -> str:
     if done[0] == rounds:
         return f"All {rounds} rounds are kept; `coalitions resume {folder}` writes the result."
     return (
-        f"Round {done[0]} of {rounds} is kept; `coalitions resume {folder}` goes on with round"
+        f"Round {done[0]} of {rounds} is saved; `coalitions resume {folder}` continues with round"
         f" {done[0] + 1}."
     )

@@ -10,7 +10,7 @@ from cli.terminal.output import Json, Plugin, print_json, stdout
 
 
 def algorithms_command(json_output: Json = False, plugin: Plugin = None) -> None:
-    """List the federated methods and the options that --set can give them.
+    """List the federated methods and their options for --set.
 
     Example: coalitions algorithms --json
     """

@@ -33,13 +33,13 @@ def attack_command(
     quiet: Quiet = False,
     plugin: Plugin = None,
 ) -> None:
-    """Try to recover pictures from uploads: after one step, under noise, and after a real round.
+    """Try to recover pictures from uploads: after one step, with noise, and after a whole round.
 
     Writes inversion.png (original, recovered, recovered under noise) and inversion.json into
     the run's folder. The noise is the run's own; if it has none, --noise 1 --clip 1. Half a
     minute or more for each picture.
 
-    Example: coalitions attack runs/first --pictures 4
+    Example: coalitions attack runs/first --pictures 1
     """
     from cli.report.inversion_picture import draw_inversion
     from coalitions.files.writing import write_json

@@ -18,8 +18,8 @@ def datasets_command(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A data set to deal out, by its name; or a table or folder of yours, by its path."
-            " Without it, all are listed.",
+            help="Name of a data set, or path of your own table or folder. Without one, list all"
+            " data sets.",
             autocompletion=completion("datasets"),
         ),
     ] = None,
@@ -50,14 +50,15 @@ def datasets_command(
         str | None, typer.Option(metavar="COLUMN", help="Column with the client's name.")
     ] = None,
     group_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with what a client belongs to.")
+        str | None, typer.Option(metavar="COLUMN", help="Column with the client's group.")
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(help="classification or regression. [default: by the target]"),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option(help="Columns, categories and classes agreed on (.json .toml).")
+        Path | None,
+        typer.Option(help="File with the agreed columns, categories and classes (.json .toml)."),
     ] = None,
     share_statistics: Annotated[
         bool, typer.Option("--share-statistics", help="Scale by pooled sums and counts.")
@@ -70,12 +71,12 @@ def datasets_command(
     json_output: Json = False,
     plugin: Plugin = None,
 ) -> None:
-    """List the data sets and where each comes from; or show how one is dealt out to clients.
+    """List the data sets and their sources, or show how one is split among clients.
 
     Example: coalitions datasets digits --clients 10 --partition dirichlet:0.1 --plot split.png
 
-    Example: coalitions datasets patients.csv --target died --client-column hospital
-    """
+    Example: coalitions datasets examples/data/patients.csv --target readmitted --client-column hospital
+    """  # noqa: E501 (a line to copy)
     own = {
         "target": target,
         "client_column": client_column,

@@ -19,35 +19,37 @@ def deploy_command(
     clients: Annotated[int, typer.Option(help="Number of nodes.")] = 3,
     rounds: Annotated[int, typer.Option(help="Number of rounds.")] = 20,
     inputs: Annotated[
-        int, typer.Option(help="Numbers in an example: columns of a table, pixels of a picture.")
+        int, typer.Option(help="Inputs of the network: columns of a table, or pixels of a picture.")
     ] = 64,
     classes: Annotated[
         int | None,
         typer.Option(
-            help="Number of labels, which are 0, 1, …; of numbers to learn in a regression.",
+            help="Number of classes 0, 1, …, or of targets in a regression.",
             show_default="10, or 1 in a regression",
         ),
     ] = None,
     task: Annotated[
         str,
         typer.Option(
-            help="What is learnt: classification, multi-label or regression.",
+            help="What to learn: classification, multi-label or regression.",
             show_default="classification",
         ),
     ] = "auto",
     host: Annotated[
-        str, typer.Option(help="Name or address under which nodes find the SuperLink.")
+        str, typer.Option(help="Name or address of the SuperLink's machine.")
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(help="Port of its proxy; the SuperLink has the next, on its machine only."),
+        typer.Option(
+            help="Port of the proxy; the SuperLink uses the next one, on its own machine only."
+        ),
     ] = 8000,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the app; keys, data and runs stay.")
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Write a Flower app: server, nodes with their own data, keys, proxy, services, containers.
+    """Write a Flower app for real sites: server, nodes, keys, proxy, services and containers.
 
     Example: coalitions deploy federation --algorithm cffl --clients 3 --host superlink.example.org
     """

@@ -30,7 +30,7 @@ def options_command(
     json_output: Json = False,
     plugin: Plugin = None,
 ) -> None:
-    """Explain every option: type, default, range, and what it changes.
+    """Explain every option: type, default, range and effect.
 
     Example: coalitions options pfedsv
     """

@@ -26,8 +26,8 @@ def report_command(
         bool,
         typer.Option(
             "--watch",
-            help="Follow runs that go on: the page is written again, and reloads in the browser,"
-            " until they are finished. Ctrl-C stops.",
+            help="Follow unfinished runs: update the page, which reloads in the browser, until all"
+            " are finished. Ctrl-C stops.",
         ),
     ] = False,
     every: Annotated[
@@ -36,9 +36,9 @@ def report_command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Write one self-contained HTML page about one run, or several side by side.
+    """Write one self-contained HTML page about one run or several.
 
-    Example: coalitions report runs/first runs/second --output comparison.html
+    Example: coalitions report runs/first --output report.html
     """
     if every is not None and not watch:
         raise InvalidInputError("--every has no effect without --watch")

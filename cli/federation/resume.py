@@ -22,9 +22,9 @@ def resume_command(
     verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
-    """Finish a run where it was interrupted; the numbers are those of an uninterrupted run.
+    """Continue an interrupted run; the results are those of an uninterrupted one.
 
-    Logs that are in the folder go on.
+    Logs in the folder are continued.
 
     Example: coalitions resume runs/first
     """

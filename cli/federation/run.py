@@ -57,7 +57,7 @@ def run_command(
     verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
-    """Train a federation, and keep everything that came out in a folder.
+    """Train a federation, and save all results in a folder.
 
     `coalitions options` explains every setting, and the options that --set gives an algorithm.
 

@@ -184,7 +184,9 @@ def _myerson(asked: Question) -> Answer:
     from coalitions.values.myerson import myerson_value
 
     if asked.links is None:
-        raise InvalidInputError("myerson needs --links FILE with the graph of who talks to whom")
+        raise InvalidInputError(
+            "myerson needs --links FILE with a graph of the links between players"
+        )
     links = SynergyGraph.read(asked.links)
     if sorted(links.labels) != sorted(asked.game.labels):
         raise InvalidInputError(f"{asked.links}: does not have the players of the game")

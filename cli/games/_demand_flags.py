@@ -63,11 +63,13 @@ class DemandFlags:
         ),
     ] = None
     max_weight: Annotated[
-        float | None, typer.Option(help="What the players of a coalition may weigh together.")
+        float | None, typer.Option(help="Largest total weight of a coalition.")
     ] = None
     at_least_one_of: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B,…", help="Every coalition has one of these; may be repeated."),
+        typer.Option(
+            metavar="A,B,…", help="Every coalition must have one of these; may be repeated."
+        ),
     ] = None
 
     def links(self, labels: Sequence[str]) -> dict[str, Any]:

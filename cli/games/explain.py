@@ -40,14 +40,15 @@ def explain_command(
         Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
     ],
     player: Annotated[
-        str | None, typer.Argument(help="Whom to explain; without it, all fragile pairs are asked.")
+        str | None,
+        typer.Argument(help="Player to explain; without one, list the most fragile pairs."),
     ] = None,
     fragile: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="How many of the most fragile pairs to list; 0 asks for none, which is quicker."
-            f" Default: the first of a player's, {LISTED} of all.",
+            help="Number of fragile pairs to list; 0 is quicker. [default: 1 for a player,"
+            f" else {LISTED}]",
             min=0,
         ),
     ] = None,
@@ -60,7 +61,7 @@ def explain_command(
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
-    """Say why a player is where it is: what it gives and gets, and the best other place for it.
+    """Explain why a player is in its coalition, and what its best alternative is.
 
     Fragile pairs are those whose synergy need change least before another structure is better.
 

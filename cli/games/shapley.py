@@ -63,7 +63,7 @@ def shapley_command(
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Share the value of a game, or of a synergy graph, by the Shapley value.
+    """Compute the Shapley values of a game or a synergy graph.
 
     Example: coalitions shapley examples/data/three_domains.csv
     """

@@ -101,9 +101,9 @@ def solve_command(
     verbose: Verbose = False,
     plugin: Plugin = None,
 ) -> None:
-    """Find the best coalition structure of a synergy graph, and prove it.
+    """Find the best coalition structure of a synergy graph, with a proof.
 
-    Example: coalitions solve examples/data/three_domains.csv --time-limit 10
+    Example: coalitions solve examples/data/three_domains.csv --output solution.json
     """
     from solvers import solve
 
@@ -155,7 +155,7 @@ def solve_command(
     if certificate is not None:
         if solution.certificate is None:
             raise InvalidInputError(
-                "--certificate: the proof grew beyond 1 GB and was given up; there is none"
+                "--certificate: the proof grew beyond 1 GB, so no certificate was written"
             )
         solution.certificate.write(certificate)
     if output is not None:

@@ -6,7 +6,7 @@ from cli.terminal.output import Json, Plugin, print_json, stdout
 
 
 def solvers_command(json_output: Json = False, plugin: Plugin = None) -> None:
-    """List the solvers, and say what is missing where one cannot run.
+    """List the solvers, and what to install for those that cannot run yet.
 
     Example: coalitions solvers --json
     """

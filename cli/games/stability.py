@@ -46,7 +46,7 @@ def stability_command(
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
-    """Tell whether a coalition structure is stable, and which move breaks it if not.
+    """Check whether a coalition structure is stable, and show a move that breaks it.
 
     Example: coalitions stability examples/data/three_domains.csv solution.json
     """
@@ -82,7 +82,7 @@ def stability_command(
         _print(document)
         if asked is not None:
             stdout().print(
-                f"\nNot demanded here: {visible(asked)}, as {structure} records it. Whoever moves"
+                f"\nNot demanded here: {visible(asked)}, as {structure} records it. Moves may"
                 " need not keep to that.",
                 soft_wrap=True,
             )

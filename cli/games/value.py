@@ -54,8 +54,8 @@ def value_command(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"auto, or of banzhaf and beta-shapley: {', '.join(registered('semivalues'))}; of"
-            f" the interactions of pairs: {', '.join(registered('pairs'))}; of any order:"
+            help=f"auto, or for banzhaf, beta-shapley: {', '.join(registered('semivalues'))}; for"
+            f" pairs: {', '.join(registered('pairs'))}; for any order:"
             f" {', '.join(registered('interactions'))}. Not every concept has them all."
         ),
     ] = None,
@@ -64,37 +64,41 @@ def value_command(
     ] = None,
     seed: Seed = 0,
     alpha: Annotated[
-        float | None, typer.Option(help="Of beta-shapley (1); large: small coalitions.")
+        float | None,
+        typer.Option(help="For beta-shapley: larger favours small coalitions. [default: 1]"),
     ] = None,
     beta: Annotated[
-        float | None, typer.Option(help="Of beta-shapley (1); large: large coalitions.")
+        float | None,
+        typer.Option(help="For beta-shapley: larger favours large coalitions. [default: 1]"),
     ] = None,
     structure: Annotated[
         Path | None,
-        typer.Option(help='Of owen and payoffs: JSON with "coalitions", as solve --output writes.'),
+        typer.Option(
+            help='For owen and payoffs: JSON with "coalitions", as solve --output writes.'
+        ),
     ] = None,
     links: Annotated[
-        Path | None, typer.Option(help="Of myerson: a graph file; who is linked to whom.")
+        Path | None, typer.Option(help="For myerson: a graph file with the links between players.")
     ] = None,
     index: Annotated[
         str | None,
         typer.Option(
-            help=f"Of interactions: {', '.join(registered('indices'))} (k-SII).",
+            help=f"For interactions: {', '.join(registered('indices'))}. [default: k-SII]",
             autocompletion=completion("indices"),
         ),
     ] = None,
     order: Annotated[
-        int | None, typer.Option(help="Of interactions: most players of a coalition (2).")
+        int | None, typer.Option(help="For interactions: most players in a coalition. [default: 2]")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="The file is a table of data, and this column is to be predicted."),
+        typer.Option(help="Read the file as a table of data, and predict this column."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help=f"What learns, with --target: {', '.join(registered('data_models'))} (linear), or"
-            " one of a plug-in.",
+            help=f"Model to train, with --target: {', '.join(registered('data_models'))}, or one"
+            " of a plug-in. [default: linear]",
             autocompletion=completion("data_models"),
         ),
     ] = None,
@@ -111,8 +115,8 @@ def value_command(
         str | None,
         typer.Option(
             metavar="NUMBER|mean|median|drop",
-            help="What a blank cell counts as: a number; with --target also mean or median of the"
-            " training rows, or drop, to leave the row out. Else blanks are refused.",
+            help="Value for blank cells: a number, or with --target also mean or median of the"
+            " training rows, or drop to leave out the row. [default: refuse blanks]",
         ),
     ] = None,
     file_format: Format = None,
@@ -121,13 +125,13 @@ def value_command(
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Share the value of a game, a synergy graph or a table of data, by any concept.
+    """Compute Banzhaf values, the nucleolus, interactions and more, also of a table of data.
 
     Example: coalitions value examples/data/three_domains.csv --concept prenucleolus
 
     Example: coalitions value examples/data/three_domains.csv --concept interactions --order 3
 
-    Example: coalitions value patients.csv --target ill --model forest --units hospital
+    Example: coalitions value examples/data/patients.csv --target readmitted --units hospital
     """
     del plugin  # imported by its callback
     loudness(quiet, verbose=False)

@@ -44,12 +44,12 @@ def verify_command(
     file_format: Format = None,
     json_output: Json = False,
 ) -> None:
-    """Check the partition, the value and, with a certificate, the bound of a solution.
+    """Check a solution: its partition, its value and, with a certificate, its bound.
 
-    Demands are those the solution's file records, or the flags' if it has none; others are refused.
-    A proof is for the graph as it was read: repeat --symmetrise, --threshold and --missing.
+    The demands come from the solution file, or from the flags if the file has none. Repeat
+    --symmetrise, --threshold and --missing: the proof is for the graph as it was read.
 
-    Example: coalitions verify graph.csv solution.json --certificate proof.json
+    Example: coalitions verify examples/data/three_domains.csv solution.json
     """
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import verify

@@ -9,7 +9,7 @@ from coalitions.compiling.clock import ready_seconds, when_long
 
 
 def warm_up_command(quiet: Quiet = False) -> None:
-    """Compile all kernels, once on a machine; what is compiled already is only loaded.
+    """Compile all kernels now, so that no later command has to wait for it.
 
     Example: coalitions warm-up
     """

@@ -51,7 +51,7 @@ def what_if_command(
     quiet: Quiet = False,
     plugin: Plugin = None,
 ) -> None:
-    """Say what a wish costs: the best structure with it, beside the best without.
+    """Show what a wish costs: the best structure with it and without it.
 
     Example: coalitions what-if examples/data/three_domains.csv --together mnist-1,svhn-1
     """

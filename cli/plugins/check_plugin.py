@@ -20,11 +20,11 @@ def check_plugin_command(
     ],
     json_output: Json = False,
 ) -> None:
-    """Check that solvers, estimators and algorithms of your own keep what all of them promise.
+    """Check that your own solvers, estimators and algorithms keep their contracts.
 
-    The exit code is 1 if one does not.
+    The exit code is 1 if a check fails.
 
-    Example: coalitions check-plugin my_solver
+    Example: coalitions check-plugin learners.algorithms.fedavg
     """
     from coalitions.errors import InvalidInputError
     from coalitions.plugins import import_plugins

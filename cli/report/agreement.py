@@ -16,16 +16,17 @@ TITLES = {
     "index": ("agreement", "Agreement of the coalitions with the truth", "adjusted Rand index"),
     "precision": (
         "precision",
-        "Precision: how many of those found relevant are relevant",
+        "Precision: how many of the clients found relevant are relevant",
         "precision",
     ),
-    "recall": ("recall", "Recall: how many of the relevant are found", "recall"),
+    "recall": ("recall", "Recall: how many of the relevant clients are found", "recall"),
 }
 """Name, title and unit of the chart of each number."""
 
 
 NO_TRUTH = (
-    "nobody said which of these clients belong together, so there is no truth to compare with"
+    "the data do not say which of these clients belong together, so there is no truth to compare"
+    " with"
 )
 
 

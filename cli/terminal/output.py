@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Nothing but the result: no progress, no messages.")
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Say what happens, line by line, on stderr.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every step on stderr.")]
 GraphFile = Annotated[
     str,
     typer.Argument(
@@ -92,7 +89,7 @@ Plugin = Annotated[
         callback=_import_plugins,
         is_eager=True,
         metavar="MODULE,…",
-        help="Import modules of yours that register solvers, algorithms, data sets …",
+        help="Import your own modules of solvers, algorithms, data sets …",
     ),
 ]
 
@@ -118,6 +115,12 @@ def stderr() -> Console:
 def tell(line: str) -> None:
     """Say on stderr how a file was understood."""
     stderr().print(line, soft_wrap=True)
+
+
+def say_loading(quiet: bool) -> None:
+    """Say that PyTorch is loaded, which takes seconds, unless it is there already."""
+    if not quiet and "torch" not in sys.modules:
+        stderr().print("Loading PyTorch…", style="dim")
 
 
 WIDE = 10_000

@@ -22,7 +22,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="OPTION=VALUE",
-        help="An option of the algorithm's own; `coalitions options NAME` explains them.",
+        help="Set an option of the algorithm; `coalitions options NAME` lists them.",
         autocompletion=complete_option,
     ),
 ]

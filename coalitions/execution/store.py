@@ -152,8 +152,8 @@ class StoredGame:
                 raise storage_error(error, self.folder) or refusal from None
             if self._path.exists():
                 raise DamagedFileError(
-                    f"{card} is gone, so nobody knows whose values {self._path.name} holds; take"
-                    " another folder"
+                    f"{card} is gone, so the game of the values in {self._path.name} is unknown;"
+                    " take another folder"
                 )
             write_json(card, document)
         with opened(card) as (where, file):

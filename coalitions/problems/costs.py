@@ -60,7 +60,9 @@ def cost_game(
         members = frozenset([group] if isinstance(group, str) else map(str, group))
         price = number(cost, f"the cost of {shown(group)}")
         if not members and price:
-            raise InvalidInputError(f"nobody, {shown(group)}, costs {shown(cost)}; it must be 0")
+            raise InvalidInputError(
+                f"the empty coalition, {shown(group)}, costs {shown(cost)}; it must be 0"
+            )
         if table.setdefault(members, price) != price:
             raise InvalidInputError(f"{shown(group)} has two costs")
     if players is None:

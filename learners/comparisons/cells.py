@@ -322,7 +322,7 @@ def _stage(folder: Path | None, config: RunConfig, force: bool) -> Stage:
         return "new"
     if not (folder / "config.toml").is_file():
         raise InvalidInputError(
-            f"{folder} is in the way: it is no run's folder, as it has no config.toml"
+            f"{folder} is not the folder of a run: it has no config.toml; choose another --out"
         )
     there = RunFolder.open(folder)
     different = differing_settings(there.config(), config)

@@ -126,8 +126,10 @@ def best_sentence(
     """
     if not rivals:
         others = len(scores) > len(best)
-        settled = f" Settled: 0 is outside the {CONFIDENCE:.0%} interval of each difference."
-        return f"Best: {', '.join(best)}." + settled * others
+        settled = (
+            f", and this is settled: 0 is outside the {CONFIDENCE:.0%} interval of each difference"
+        )
+        return f"Best: {', '.join(best)}{settled * others}."
     gaps = [seed_difference(scores[name], scores[best[0]]) for name in rivals]
     reasons = []
     if any(gap.low is not None for gap in gaps):
@@ -135,7 +137,7 @@ def best_sentence(
     if any(gap.low is None for gap in gaps):
         one = len(scores[best[0]]) == 1
         reasons.append(
-            "one seed says nothing of others"
+            "one seed is too few"
             if one
             else "two seeds that differ by the same amount are too few for an interval"
         )

@@ -306,7 +306,7 @@ def _kind(name: str, clients: Mapping[str, tuple[Arrays, Arrays]], task: str) ->
         return "multi-label" if two else "next-token"
     if kinds == {"f"}:
         return "regression"
-    raise InvalidInputError(f"{name}: nobody can tell what its targets are; name the task")
+    raise InvalidInputError(f"{name}: its targets do not tell what the task is; name the task")
 
 
 def _targets(

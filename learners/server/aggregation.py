@@ -79,7 +79,7 @@ class Rule:
         if self.share and _floor(self.share * n) == 0:
             raise InvalidInputError(
                 f"aggregation {self.text!r}: {self.share:g} of the {n} clients of a round is less"
-                f" than one, so nobody would be taken to lie; {self._advice(n)}"
+                f" than one, so no client would count as a liar; {self._advice(n)}"
             )
         liars = self._least_liars(n)
         if liars and n < self._needs(liars):

@@ -359,7 +359,7 @@ def _elsewhere(
     """Say what else there is; a loss of at most `nothing` is none."""
     name = labels[player]
     if best.place is None:
-        end = ", not even in exchange for somebody else" if sized else ""
+        end = ", not even in exchange for another player" if sized else ""
         return [f"The demands leave no other place for {name}{end}."]
     loss = 0.0 if abs(best.loss) <= nothing else best.loss
     partners = [labels[other] for other in best.place if other not in best.exchange]
@@ -375,7 +375,7 @@ def _elsewhere(
     else:
         end = f"the structure would lose {loss:.6g}"
     sentence = f"The best other place for {name}{beside} is {where}: {end}."
-    return [sentence, "That is if nobody else moves."]
+    return [sentence, "This assumes that no other player moves."]
 
 
 def _firmness(

@@ -202,6 +202,8 @@ def _checked_roles(roles: Roles, whose: Named) -> list[tuple[int, ...]]:
             )
         members = set(map(number, role))
         if not members:
-            raise InvalidInputError("at_least_one_of has an empty set; nobody could be in it")
+            raise InvalidInputError(
+                "at_least_one_of has an empty set; name at least one player in it"
+            )
         checked.append(tuple(sorted(members)))
     return checked

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,6 +50,17 @@ def test_help_leaves_room_for_the_text_at_80_columns(command):
     ]
     assert all(79 - start >= 44 for start in starts)
     assert not re.search(r"[a-z]…", shown)  # nothing was cut off
+
+
+@pytest.mark.slow
+def test_examples_of_the_help_run_one_after_the_other(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+    (tmp_path / "examples").symlink_to(Path(EXAMPLE).resolve().parents[1])
+    for command in COMMANDS:
+        shown = coalitions(command, "--help", env={**os.environ, "COLUMNS": "300"}).stdout
+        for example in re.findall(r"Example: coalitions (.*\S)", shown):
+            ended = in_a_process(*example.split(), cwd=tmp_path)
+            assert ended.returncode == 0, (example, ended.stderr)
 
 
 def test_commands_are_in_groups():

@@ -149,7 +149,7 @@ def test_more_methods_seeds_and_workers_go_on_with_what_is_there(kept, typed):  
     wider = typed("compare", "--algorithms", "fedavg,local,ditto", "--seeds", "1,2", *SHORT,
                   "--workers", "2", "--out", "kept")  # fmt: skip
     assert wider.returncode == 0, wider.stderr
-    assert "2 of 6 runs are there" in wider.stderr
+    assert "2 of 6 runs are finished" in wider.stderr
     assert times.items() <= {p: p.stat().st_mtime_ns for p in kept.glob("*/result.json")}.items()
 
 
@@ -164,7 +164,7 @@ def test_what_a_kill_leaves_before_the_settings_are_written_is_no_obstacle(kept,
     refused = typed("compare", "--algorithms", "apfl", "--seed", "0", *SHORT, "--out", "kept",
                     "--force")  # fmt: skip
     assert refused.returncode == 2
-    assert "it is no run's folder" in refused.stderr
+    assert "is not the folder of a run" in refused.stderr
     assert (kept / "apfl-seed0" / "thesis.tex").read_text() == "irreplaceable"
 
 
@@ -333,9 +333,9 @@ def test_the_best_is_called_so_only_where_the_seeds_settle_it():
     assert "Best on average: fed_avg&co; not settled against local: 0 is in the 95% inter" in text
     assert "from fed_avg&co ± half of its 95% interval" in text
     one = FORMATS["markdown"](document_of(n_seeds=1))
-    assert "not settled against local, method-2: one seed says nothing of others." in one
+    assert "not settled against local, method-2: one seed is too few." in one
     settled = FORMATS["markdown"](document_of() | {"not_settled": []})
-    assert "4 rounds. Best: fed_avg&co." in settled
+    assert "Best: fed_avg&co, and this is settled: 0 is outside the 95% interval" in settled
 
 
 def test_a_report_keeps_the_baseline_that_was_chosen(kept, typed):  # noqa: F811
@@ -417,6 +417,12 @@ def test_the_best_is_bold_on_a_terminal_and_progress_has_the_time_left(tmp_path)
     assert "4/4 fedavg, seed 1, round 2/2" in text
     assert re.search(r"\d s left", text)
     assert re.search(r"\x1b\[1m *0\.\d{4} ± 0\.\d{4}\x1b\[0m", text)
+
+
+def test_without_a_terminal_progress_is_a_line_for_each_run_and_some_between(tmp_path, typed):  # noqa: F811
+    said = typed(*TWO, "--out", tmp_path / "runs").stderr.splitlines()
+    assert said[0] == "4 runs begin"
+    assert [line for line in said if "of 4 runs done" in line][-1].startswith("4 of 4")
 
 
 def test_quiet_says_nothing_but_the_result(kept, typed):  # noqa: F811

@@ -47,7 +47,7 @@ def test_two_variants_of_one_method_stand_in_one_table_and_go_on(tmp_path, typed
     assert "lr = 0.1" in (kept / "ica-seed0" / "config.toml").read_text()
     times = {path: path.stat().st_mtime_ns for path in kept.glob("*/result.json")}
     again = typed(*command)
-    assert "2 of 2 runs are there" in again.stderr
+    assert "2 of 2 runs are finished" in again.stderr
     assert checked(again) == document
     assert {path: path.stat().st_mtime_ns for path in kept.glob("*/result.json")} == times
 
@@ -194,7 +194,7 @@ def test_a_grid_goes_on_after_ctrl_c_and_after_a_kill(tmp_path, typed):  # noqa:
     os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: to every process
     _, said = interrupted.communicate(timeout=30)
     assert interrupted.returncode == 130
-    assert "The same command goes on from here." in said
+    assert "Repeat the command to continue." in said
 
     kept = [file.read_text() for file in sorted(tmp_path.glob("kept/*/metrics.jsonl"))]
     killed = begun(command, tmp_path, max(text.count("\n") for text in kept) + 3)

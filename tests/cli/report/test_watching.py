@@ -83,7 +83,9 @@ def test_ctrl_c_in_a_run_says_what_is_kept_and_resume_begins_there(tmp_path, typ
     command = ("run", *SHORT, "--rounds", "4", "--log", "csv", "--out", "one")
     stopped = typed(*command)
     assert stopped.returncode == 130
-    assert "Round 2 of 4 is kept; `coalitions resume one` goes on with round 3." in stopped.stderr
+    assert (
+        "Round 2 of 4 is saved; `coalitions resume one` continues with round 3." in stopped.stderr
+    )
     resumed = typed("resume", "one")
     assert resumed.returncode == 0, resumed.stderr
     assert seen == [1, 2, 3, 4]

@@ -132,7 +132,7 @@ def test_a_damaged_value_is_never_returned(tmp_path):
 def test_a_folder_without_its_card_is_refused(tmp_path):
     stored(AirportGame(COSTS), tmp_path)([[1, 0, 0, 0]])
     (tmp_path / "game.json").unlink()
-    with pytest.raises(DamagedFileError, match="nobody knows whose values"):
+    with pytest.raises(DamagedFileError, match="the game of the values in"):
         stored(AirportGame(COSTS), tmp_path)
 
 

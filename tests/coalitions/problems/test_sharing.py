@@ -197,7 +197,7 @@ def test_they_can_be_sent_to_workers_and_speak_in_batches(game):
         (partial(cost_game, {}), "must be a mapping"),
         (partial(cost_game, {("a",): "dear"}), r"the cost of \('a',\) is 'dear'"),
         (partial(cost_game, {0: 3, 1: 5, (0, 1): 6}), "of 0, .* names of players are text"),
-        (partial(cost_game, {(): 5, "a": 1}), r"nobody, \(\), costs 5; it must be 0"),
+        (partial(cost_game, {(): 5, "a": 1}), r"the empty coalition, \(\), costs 5; it must be 0"),
         (partial(cost_game(lambda group: "dear", "ab"), [1, 1]), r"\('a', 'b'\) is 'dear'"),
         (partial(cost_game, {("a", "b"): 1, ("b", "a"): 2}), "has two costs"),
         (partial(cost_game, len), "give players"),
