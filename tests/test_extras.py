@@ -108,9 +108,9 @@ def test_an_installed_package_brings_a_solver_by_an_entry_point(tmp_path):
     (info / "entry_points.txt").write_text("[coalitions.plugins]\nmine = my_solver\n")
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = python(
-        "from solvers import solve; print(solve([[0, 1], [1, 0]], 'everybody-alone'))", env
+        "from solvers import solve; print(solve([[0, 1], [1, 0]], 'everybody-alone').named)", env
     )
-    assert "CoalitionStructure" in done.stdout, done.stderr
+    assert "(('0',), ('1',))" in done.stdout, done.stderr
     (tmp_path / "my_solver.py").write_text("1 / 0")
     done = python("from solvers import available; available()", env)
     assert "pip uninstall my-solver" in done.stderr.splitlines()[-1]
