@@ -554,7 +554,7 @@ def test_without_openpyxl_one_sentence_has_the_command(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingDependencyError, match=r"openpyxl.*pip install 'coalition-kit\[tabl"):
+    with pytest.raises(MissingDependencyError, match=r"openpyxl.*pip install '.\[tables\]'"):
         SynergyGraph.read(path)
 
 

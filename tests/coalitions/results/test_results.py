@@ -168,9 +168,9 @@ def test_an_unknown_kind_or_file_is_refused_in_a_sentence(odd, tmp_path):
 def test_without_matplotlib_or_pandas_there_is_a_sentence(odd, monkeypatch):
     for name in ("matplotlib", "pandas"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingDependencyError, match=r"matplotlib.*coalition-kit\[report\]"):
+    with pytest.raises(MissingDependencyError, match=r"matplotlib.*install '.\[report\]'"):
         shapley(odd).plot()
-    with pytest.raises(MissingDependencyError, match=r"pandas.*coalition-kit\[tables\]"):
+    with pytest.raises(MissingDependencyError, match=r"pandas.*install '.\[tables\]'"):
         shapley(odd).to_frame()
 
 
