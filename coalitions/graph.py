@@ -85,6 +85,12 @@ class Treatment:
     missing: float | None = None
     threshold: float | str | None = None
 
+    def __post_init__(self) -> None:
+        if self.symmetrise not in (None, *SYMMETRISE):
+            raise InvalidInputError(
+                f"symmetrise is {shown(self.symmetrise)}; it must be one of {', '.join(SYMMETRISE)}"
+            )
+
     @property
     def asked(self) -> dict[str, Any]:
         """What to do, as keyword arguments of `SynergyGraph`."""
@@ -775,8 +781,6 @@ def _check_finite(weights: np.ndarray[Any, np.dtype[np.float64]]) -> None:
 
 def _symmetrised(how: str, one: Any, other: Any) -> Any:  # noqa: ANN401 (arrays of one shape)
     """Return what becomes of the two directions of pairs."""
-    if how not in SYMMETRISE:
-        raise InvalidInputError(f"symmetrise is {how!r}; it must be one of {', '.join(SYMMETRISE)}")
     with np.errstate(over="ignore"):  # told in a sentence
         both = SYMMETRISE[how](one, other)
     _check_finite(both)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from learners.comparisons.variants import Variant
     from learners.tuning.search import Found, Search
 
-_NOT_SHARED = ("algorithm", "seed", "options", "evaluate_on", "evaluate_every", "workers")
+_NOT_SHARED = ("algorithm", "seed", "options")
+"""What each method, or the comparison, has of its own."""
 
 
 def tuned_text(search: Search, found: Found) -> str:

@@ -110,7 +110,7 @@ def takes_demands(command: Callable[..., None]) -> Callable[..., None]:
 
 def _count(text: str) -> int | list[int]:
     """Return a number, or the least and the largest one."""
-    found = re.fullmatch(r"\s*(\d{1,18})\s*(?:[-:–]\s*(\d{1,18})\s*)?", text)
+    found = re.fullmatch(r"\s*(\d{1,18})\s*(?:(?:[-:–]|\.\.)\s*(\d{1,18})\s*)?", text)
     if found is None:
         raise InvalidInputError(
             f"--n-groups takes a number or a range, as in 4 or 3-6; it got {text!r}"

@@ -154,6 +154,8 @@ def value_command(
     if target is None:
         if model is not None or units is not None:
             raise InvalidInputError("--model and --units are for tables of data: give --target")
+        if Path(file).suffix.lower() == ".parquet":
+            raise InvalidInputError(f"{file}: is a table of data: give --target, a column of it")
         game = read_game(
             file,
             file_format=file_format,

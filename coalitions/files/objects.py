@@ -198,6 +198,12 @@ def graph_of_igraph(
         raise InvalidInputError("a multigraph has several weights for a pair; give a simple graph")
     named = "name" in graph.vs.attributes()
     nodes = Nodes(graph.vs["name"] if named else range(len(graph.vs)))
+    for node in nodes:
+        if not isinstance(node, Hashable):
+            raise InvalidInputError(
+                f"the vertex name {shown(node)} can change, so it names nobody; give texts, numbers"
+                " or tuples"
+            )
     weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * len(graph.es)
     edges = [(a, b, w) for (a, b), w in zip(graph.get_edgelist(), weights, strict=True)]
     return _of_edges(nodes, edges, graph.is_directed(), treatment)

@@ -428,13 +428,14 @@ def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
     own = Own() if own is None else own
-    config, brought = own.marked(bound_to_weights(config))
     ENGINES[config.engine]
-    if config.engine != "local" and (own.data or own.model or own.loss or own.metrics):
+    brings = own.metrics or any(each is not None for each in (own.data, own.model, own.loss))
+    if config.engine != "local" and brings:
         raise InvalidInputError(
             f"the engine {config.engine} makes clients from the settings of a run, which cannot"
             " hold what is brought in Python; choose the engine local, or learners.flower"
         )
+    config, brought = own.marked(bound_to_weights(config))
     by_path = brought is None and has_own_data(config)
     if not by_path:
         aggregation(config.aggregation).check(config.participants)  # said before any work is done

@@ -363,3 +363,11 @@ def test_a_warning_points_at_the_line_that_called():
         with pytest.warns(InputWarning, match="diagonal is ignored") as caught:
             call()
         assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("how", ["Sum", "average", ["mean"], 1])
+def test_another_way_to_symmetrise_is_refused_wherever_pairs_are_one_way(how):
+    one_way = np.array([[0.0, 1.0], [0.0, 0.0]])
+    for thing in (one_way, sparse.coo_array(one_way), nx.DiGraph([(1, 2)]), nx.Graph([(1, 2)])):
+        with pytest.raises(InvalidInputError, match="it must be one of mean, sum, min, max"):
+            SynergyGraph(thing, symmetrise=how)

@@ -257,6 +257,9 @@ def test_igraph_keeps_names_and_numbers():
     assert solve(graph, cannot_link=[("ann", "cleo")]).communities() == [{"ann", "bob"}, {"cleo"}]
     with pytest.raises(InvalidInputError, match="no node of the graph; did you mean 'ann'"):
         solve(graph, cannot_link=[(0, 2)])
+    graph.vs["name"] = [[0, 0], [0, 1], [1, 0]]
+    with pytest.raises(InvalidInputError, match=r"the vertex name \[0, 0\] can change"):
+        solve(graph)
 
 
 def test_nodes_come_back_from_networkx_copies_and_pickles(grid):

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from coalitions.characters import in_order, many
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.files.dates import with_days
+from coalitions.files.records import Records
 from learners.data.doors.outcome import Arrays, Outcome, are_bytes_of_pictures, pixels_of
 from learners.data.tables.dealing import TableQuestion, deal_table
 from learners.data.tables.frames import column_of, records_of
-from learners.data.tables.owners import Owner, Rows, all_rows
+from learners.data.tables.owners import Owner, check_all_tested, owner_of
 from learners.data.tables.splitting import divided
 from learners.settings.seeding import generator
 
@@ -266,18 +267,20 @@ def _is_scalar(each: Any, column: str) -> bool:  # noqa: ANN401
 
 
 def _owners(parts: Mapping[str, tuple[Any, Any]], columns: list[str]) -> list[Owner]:
-    def rows(each: Any, name: str) -> Rows:  # noqa: ANN401
+    def table_of(each: Any, name: str) -> Records:  # noqa: ANN401
         where = f"data of {name}"
         table = {
             column: column_of(_objects(_cells(each, column)), f"{where}: column {shown(column)}")
             for column in columns
         }
-        return all_rows(with_days(records_of(table, where)))
+        return with_days(records_of(table, where))
 
-    return [
-        Owner(name, rows(train, name), None if test is None else rows(test, name))
+    owners = [
+        owner_of(name, table_of(train, name), None if test is None else table_of(test, name))
         for name, (train, test) in parts.items()
     ]
+    check_all_tested(owners)
+    return owners
 
 
 def _objects(cells: list[Any]) -> NDArray[Any]:

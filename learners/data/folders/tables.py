@@ -1,4 +1,7 @@
-"""Clients' tables: ``client/train.csv``, and ``client/test.csv`` if rows are not to be drawn."""
+"""Clients' tables: ``client/train.csv``, and ``client/test.csv`` if rows are not to be drawn.
+
+A column named split does without the second.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections.abc import Collection
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.dates import with_days
 from learners.data.folders.layout import Layout, table_in
-from learners.data.tables.owners import Owner, all_rows, owners_of
+from learners.data.tables.owners import Owner, check_all_tested, owner_of, owners_of
 from learners.data.tables.reading import read_table
 
 
 def read_table_clients(layout: Layout, names: Collection[str] = ()) -> list[Owner]:
-    """Return every client's rows; if one has a test table, all have.
+    """Return every client's rows; if one has test rows, all have.
 
     Dates are days, but in columns that name something.
     """
@@ -20,24 +23,16 @@ def read_table_clients(layout: Layout, names: Collection[str] = ()) -> list[Owne
         name: (table_in(layout.folder / name, "train"), table_in(layout.folder / name, "test"))
         for name in layout.clients
     }
-    tested = [name for name, (_, test) in paths.items() if test is not None]
     owners = []
     for name, (train, test) in paths.items():
         if train is None:
             raise InvalidInputError(
                 f"{layout.folder / name}: client {shown(name)} has no training data"
             )
-        if test is None and tested:
-            raise InvalidInputError(
-                f"{layout.folder / name}: client {shown(name)} has no test data, and client"
-                f" {shown(tested[0])} has a test table"
-            )
-        rows, tested_on = (
-            None if path is None else all_rows(with_days(read_table(path), names))
-            for path in (train, test)
-        )
-        assert rows is not None
-        owners.append(Owner(name, rows, tested_on))
+        learnt = with_days(read_table(train), names)
+        tested = None if test is None else with_days(read_table(test), names)
+        owners.append(owner_of(name, learnt, tested))
+    check_all_tested(owners)
     return owners
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.dates import with_days
 from coalitions.files.records import Column, Records
-from learners.data.tables.owners import Owner, all_rows, owners_of
+from learners.data.tables.owners import Owner, check_all_tested, owner_of, owners_of
 
 _DAY = timedelta(days=1)
 _NO_CELL = ("NAType", "NaTType")
@@ -150,30 +150,25 @@ def owners_of_pairs(
     Parameters
     ----------
     pairs
-        What each client trains on and is tested on; None if test rows are to be drawn. Both are a
-        frame with a column of targets, or a pair of a frame of inputs and its targets.
+        What each client trains on and is tested on; None if test rows are to be drawn, or the
+        frame has a column named split. Both are a frame with a column of targets, or a pair of a
+        frame of inputs and its targets.
     target
         The column of targets.
     names
         Columns that name something, whose texts stay texts even if they are dates.
     """
-    drawn = [client for client, (_, test) in pairs.items() if test is None]
-    if 0 < len(drawn) < len(pairs):
-        other = next(client for client in pairs if client not in drawn)
-        raise InvalidInputError(
-            f"client {shown(drawn[0])} has no test data, and client {shown(other)} has some; give"
-            " test data to all clients or to none"
-        )
     owners = []
     for client, parts in pairs.items():
-        rows = [
+        train, test = (
             None
             if part is None
-            else all_rows(with_days(_part_table(part, target, f"{word} data of {client}"), names))
+            else with_days(_part_table(part, target, f"{word} data of {client}"), names)
             for word, part in zip(("training", "test"), parts, strict=True)
-        ]
-        assert rows[0] is not None
-        owners.append(Owner(client, rows[0], rows[1]))
+        )
+        assert train is not None
+        owners.append(owner_of(client, train, test))
+    check_all_tested(owners)
     return owners
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,32 @@ def owners_of(train: Records, test: Records | None, client_column: str) -> list[
     if (parts := parts_of(train)) is None:
         return [Owner(name, rows[name], None) for name in in_order(rows)]
     return [_parted(name, rows[name], parts) for name in in_order(rows)]
+
+
+def owner_of(name: str, train: Records, test: Records | None) -> Owner:
+    """Return the client of a table of its own, and of a second one with test rows if there is one.
+
+    A column named split means what it means to `owners_of`.
+    """
+    if test is not None:
+        return Owner(name, all_rows(train), all_rows(test))
+    parts = parts_of(train)
+    return (
+        Owner(name, all_rows(train), None)
+        if parts is None
+        else _parted(name, all_rows(train), parts)
+    )
+
+
+def check_all_tested(owners: Sequence[Owner]) -> None:
+    """Refuse clients of which some come with test rows and others do not."""
+    drawn = [owner for owner in owners if owner.test is None]
+    tested = [owner for owner in owners if owner.test is not None]
+    if drawn and tested:
+        raise InvalidInputError(
+            f"{drawn[0].train.table.where}: client {shown(drawn[0].name)} has no test data, and"
+            f" client {shown(tested[0].name)} has some; give test data to all clients or to none"
+        )
 
 
 def parts_of(table: Records) -> Column | None:

@@ -130,6 +130,7 @@ rounds = 1
 clients = 2
 train_size = 30
 workers = 1
+evaluate_every = 5
 lr = 0.02
 
 [options]
@@ -149,6 +150,9 @@ def test_nothing_of_a_file_is_dropped(tmp_path, typed):  # noqa: F811
         assert tomllib.loads(kept.read_text())["options"] == {"mu": 0.5}
     tuned = tomllib.loads((tmp_path / "kept" / "tuned.toml").read_text())
     assert tuned["tuned"]["fedprox"]["mu"] == 0.5
+    shared = tomllib.loads(FILE)
+    del shared["algorithm"], shared["options"]
+    assert {key: tuned.get(key) for key in shared} == shared
     # What is set goes before the file; what is searched is drawn.
     typed(*command, "--set", "mu=0.25", "--out", "set")
     assert "mu = 0.25" in (tmp_path / "set" / "tuned.toml").read_text()

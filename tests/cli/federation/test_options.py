@@ -110,6 +110,12 @@ def test_options_of_one_algorithm_and_of_all(typed):  # noqa: F811
     assert "did you mean 'fedprox'" in typed("options", "fedprocks").stderr
 
 
+def test_formulas_are_letters_and_no_latex(typed):  # noqa: F811
+    shown = typed("options", "all").stdout
+    assert re.findall(r"\\\w+|\w*Vert|:math:", shown) == []
+    assert "‖" in shown
+
+
 def test_every_setting_has_a_flag_and_its_range_in_the_help():
     help_text = coalitions("run", "--help", env={**os.environ, "COLUMNS": "200"}).stdout
     for row in options_of(RunConfig):

@@ -73,6 +73,11 @@ def test_weights_may_be_given_by_name():
         DemandFlags(weights=["nowhere"], max_weight=3.0).sizes(NAMES)
 
 
+@pytest.mark.parametrize("text", ["2-3", "2..3", " 2 .. 3 ", "2:3"])
+def test_a_range_of_coalitions_is_written_as_ranges_are_elsewhere(text):
+    assert DemandFlags(n_groups=text).sizes(NAMES)["n_groups"] == [2, 3]
+
+
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teams")

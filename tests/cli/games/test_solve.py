@@ -281,5 +281,8 @@ def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
     )
     assert coalitions(*command, "--quiet", cwd=tmp_path).stderr == ""
     assert json.loads((tmp_path / "s.json").read_text())["symmetrise"] == "sum"
+    refused = coalitions("solve", "w.csv", "--symmetrise", "Sum", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--symmetrise is 'Sum'; it must be one of mean, sum, min, max" in refused.stderr
     refused = coalitions("verify", "w.csv", "s.json", "--symmetrise", "mean", cwd=tmp_path)
     assert (refused.returncode, "was made with --symmetrise sum" in refused.stderr) == (2, True)

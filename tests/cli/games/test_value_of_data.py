@@ -159,7 +159,7 @@ def test_a_spreadsheet_has_the_values_of_the_same_table_as_text(table, tmp_path,
     assert "sheet 'Sheet', one of 2" in asked(tmp_path / "patients.xlsx", *words).err
 
 
-def test_a_parquet_file_has_the_values_of_the_same_table_as_text(table, tmp_path, answer):
+def test_a_parquet_file_has_the_values_of_the_same_table_as_text(table, tmp_path, answer, asked):
     missing = "pyarrow is not installed: pip install .[tables]"
     pyarrow = pytest.importorskip("pyarrow", reason=missing)
     parquet = pytest.importorskip("pyarrow.parquet", reason=missing)
@@ -169,6 +169,8 @@ def test_a_parquet_file_has_the_values_of_the_same_table_as_text(table, tmp_path
         columns[name] = [float(cell) for cell in columns[name]]
     parquet.write_table(pyarrow.table(columns), tmp_path / "patients.parquet")
     words = ("--target", "ill", "--units", "hospital")
+    forgot = asked(tmp_path / "patients.parquet").err
+    assert "patients.parquet: is a table of data: give --target, a column of it" in forgot
     found = answer(tmp_path / "patients.parquet", *words)
     assert found["values"] == answer(table, *words)["values"]
 

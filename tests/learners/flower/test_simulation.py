@@ -45,10 +45,15 @@ def test_without_the_extra_one_sentence_has_the_command(missing, monkeypatch):
 
 
 def test_what_settings_cannot_hold_is_refused():
-    with pytest.raises(
-        InvalidInputError, match="the engine flower makes clients from the settings"
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = {"who": ["a"] * 8 + ["b"] * 8, "x": range(16), "y": [0, 1] * 8}
+    columns = {"target": "y", "client_column": "who"}
+    for given in (
+        {"model": lambda: nn.Linear(2, 2)},
+        {"data": pandas.DataFrame(rows), **columns},
     ):
-        run(SMALL | {"engine": "flower"}, model=lambda: nn.Linear(2, 2))
+        with pytest.raises(InvalidInputError, match="flower makes clients from the settings"):
+            run(SMALL | {"engine": "flower"}, **given)
 
 
 def test_a_simulation_without_clients_ends_with_what_it_said_last(monkeypatch):

@@ -147,6 +147,36 @@ def test_a_split_of_the_users_gives_the_same_bits_by_every_way_in(tmp_path):
     assert listed == trained(data=numbered, target="died")
 
 
+def test_a_column_split_of_each_clients_table_counts_as_in_one_table(tmp_path):
+    frame = patients()
+    frame["split"] = np.where(np.arange(len(frame)) % 4 == 1, "test", "train")
+    expected = trained(data=frame, **COLUMNS)
+    clinics = by_hospital(frame)
+    assert trained(data=clinics, target="died") == expected
+    for name, rows in clinics.items():
+        (tmp_path / name).mkdir()
+        rows.to_csv(tmp_path / name / "train.csv", index=False)
+    folder = {"dataset": str(tmp_path), "target": "died"}
+    assert trained(folder) == expected
+    without = clinics["Birch"].drop(columns="split")
+    sentence = "client 'Birch' has no test data, and client 'Ash' has some"
+    with pytest.raises(InvalidInputError, match=sentence):
+        trained(data=clinics | {"Birch": without}, target="died")
+    without.to_csv(tmp_path / "Birch" / "train.csv", index=False)
+    with pytest.raises(InvalidInputError, match=sentence):
+        trained(folder)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/St_Johns"])
+def test_times_to_the_microsecond_and_of_any_zone_give_the_same_bits(zone, tmp_path):
+    frame = patients()
+    odd = frame.admitted + pandas.to_timedelta(np.arange(len(frame)) * 1234567, unit="us")
+    frame["admitted"] = odd if zone is None else odd.dt.tz_localize(zone)
+    frame.to_csv(tmp_path / "patients.csv", index=False)
+    expected = trained(COLUMNS | {"dataset": str(tmp_path / "patients.csv")})
+    assert trained(data=frame, **COLUMNS) == expected
+
+
 def test_settings_of_tables_are_those_of_files(tmp_path):
     frame = patients(20)
     frame["region"] = np.where(frame.hospital == "Ash", "north", "south")
