@@ -57,6 +57,9 @@ class Choice(NamedTuple):
 
 ASKED_FOR = "you asked for it"
 
+NOT_SEEN = "a rare coalition that is far off is in the errors only if it was among those evaluated"
+"""What no sample can tell, so every estimate from one says it."""
+
 
 class Sampling(TypedDict, total=False):
     """What every front door passes on as it came."""
@@ -148,13 +151,14 @@ class Concept:
                 "sums of the game's values are beyond the largest float; divide the values by a"
                 " constant, which divides what comes out"
             )
-        counted = sampled.evaluations
+        evaluations = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
+        sample = choice.method != "exact" and evaluations < 1 << n
         return kind(
             values=sampled.values,
             stderr=sampled.stderr,
-            evaluations=evaluator.evaluations if counted is None else counted,
+            evaluations=evaluations,
             method=choice.method,
-            reason=choice.reason,
+            reason=f"{choice.reason}; {NOT_SEEN}" if sample else choice.reason,
             degrees_of_freedom=sampled.degrees_of_freedom,
             labels=labels_of(game),
             base=evaluator.empty,
