@@ -127,8 +127,9 @@ class Pool:
         of one size are from each other.
         """
         if self.alike:
-            swing = max(2 * np.abs(self.odd[self._partly]).max(initial=0.0), np.abs(self.odd[0]))
-            return float(swing if self.odd.any() else self._range) ** 2 / (self._partly.sum() + 1)
+            other_way = 2 * float(np.abs(self.odd[self._partly]).max(initial=0.0))
+            swing = max(other_way, abs(float(self.odd[0]))) if self.odd.any() else self._range
+            return swing**2 / (int(self._partly.sum()) + 1)
         return self._apart / (len(self.odd) + 1) if self.additive else 0.0
 
     def untold(self, residual: FloatVector) -> float:
