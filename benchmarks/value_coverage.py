@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.special import comb
 
 from benchmarks.value_games import (
     Case,
@@ -40,12 +41,14 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=50)
     options.add_argument("--budgets", type=int, nargs="*", default=[100, 500])
     options.add_argument("--games", nargs="*", default=list(GAMES), help="those that run")
+    options.add_argument("--attack", action="store_true", help="run the games of the attack")
     chosen = options.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     path = chosen.folder / "fresh.jsonl"
     cases = []
+    chosen.games = list(ATTACK) if chosen.attack else chosen.games
     for name in chosen.games if chosen.seeds else []:
-        function, values = GAMES[name]()
+        function, values = (GAMES | ATTACK)[name]()
         cases.append(Case(name, True, FunctionGame(function, len(values)), values))
     measure(cases, path, chosen.budgets, chosen.seeds)
     found = defaultdict(list)
@@ -85,6 +88,11 @@ def coverage(n: int, places: int, seed: int) -> Played:
     return lambda rows: (rows * 1.0 @ reached.T > 0) @ weight, values
 
 
+def voting(n: int, share: float, seed: int) -> VotingGame:
+    votes = np.random.default_rng(seed).integers(1, 21, n)
+    return VotingGame(votes, np.ceil(share * votes.sum()))
+
+
 def closed(game: VotingGame | AirportGame | UnanimityGame) -> Played:
     return game, game.shapley_values()
 
@@ -106,8 +114,61 @@ def root(n: int, seed: int) -> Played:
 
 
 def noise(n: int, seed: int) -> Played:
-    table = np.random.default_rng(seed).normal(size=1 << n)
+    return of_table(np.random.default_rng(seed).normal(size=1 << n))
+
+
+def of_table(table: np.ndarray) -> Played:
+    n = len(table).bit_length() - 1
     return tabulated(lambda rows: table[rows @ (1 << np.arange(n))], n)
+
+
+def parity(n: int, players: int) -> Played:
+    """Return whether an odd number of the first players is there; these share it."""
+    values = np.where(np.arange(n) < players, 1 / players, 0.0)
+    return lambda rows: (rows[:, :players].sum(axis=1) % 2).astype(float), values
+
+
+def outlier(n: int, size: float, seed: int) -> Played:
+    """Return noise with a single value that is far off."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=1 << n)
+    table[rng.integers(1 << n)] = size
+    return of_table(table)
+
+
+def high_order(n: int, terms: int, seed: int) -> Played:
+    """Return a sum of a few terms of six to eight players."""
+    rng = np.random.default_rng(seed)
+    members = np.zeros((terms, n))
+    for row in members:
+        row[rng.permutation(n)[: rng.integers(6, 9)]] = 1.0
+    weight, sizes = rng.normal(size=terms), members.sum(axis=1)
+    values = (members * (weight / sizes)[:, None]).sum(axis=0)
+    return lambda rows: (rows @ members.T >= sizes) @ weight, values
+
+
+def largest(n: int, seed: int) -> Played:
+    """Return the largest weight there, which is an airport's cost."""
+    return closed(AirportGame(np.random.default_rng(seed).pareto(1.5, n)))
+
+
+def sine(n: int, seed: int) -> Played:
+    weight = np.random.default_rng(seed).random(n)
+    return tabulated(lambda rows: np.sin(rows @ weight), n)
+
+
+def of_two_kinds(first: int, second: int, worth: np.ndarray) -> Played:
+    """Return a game of numbers of two kinds of players, worth[a, b] [first + 1, second + 1]."""
+    n, kind = first + second, np.arange(first + second) < first
+    each = []
+    for more in (0, 1):
+        a, b = np.ogrid[: first + more, : second + 1 - more]  # of the others who come before
+        chance = comb(a.size - 1, a) * comb(b.size - 1, b) / (n * comb(n - 1, a + b))
+        gain = worth[1:] - worth[:-1] if more == 0 else worth[:, 1:] - worth[:, :-1]
+        each.append(float((chance * gain).sum()))
+    values = np.where(kind, each[0], each[1])
+    hands = np.array([kind, ~kind]).T.astype(int)
+    return lambda rows: worth[tuple((rows @ hands).T)], values
 
 
 def explained(n: int, seed: int) -> Played:
@@ -115,6 +176,23 @@ def explained(n: int, seed: int) -> Played:
     x = rng.normal(size=(60, n)) @ (np.eye(n) + 0.4 * rng.normal(size=(n, n)))
     return tabulated(_explained_variance(x, x @ rng.normal(0, 0.3, n) + rng.normal(0, 2, 60)), n)
 
+
+ATTACK: dict[str, Callable[[], Played]] = {
+    "airport of equal costs 20": lambda: closed(AirportGame(np.ones(20))),
+    "gloves 12 and 18": lambda: of_two_kinds(12, 18, np.minimum(*np.ogrid[:13, :19]) * 1.0),
+    "largest, Pareto 16": lambda: largest(16, 201),
+    "one outlier 12": lambda: outlier(12, 1e4, 202),
+    "parity, 5 of 12": lambda: parity(12, 5),
+    "sine 14": lambda: sine(14, 203),
+    "six to eight at once 14": lambda: high_order(14, 12, 204),
+    "t(1.5) noise 12": lambda: of_table(np.random.default_rng(205).standard_t(1.5, 1 << 12)),
+    "uniform noise 12": lambda: of_table(np.random.default_rng(206).random(1 << 12)),
+    "veto and 20 of 29": lambda: of_two_kinds(
+        1, 29, np.outer([0.0, 1.0], np.arange(30) >= 20).astype(float)
+    ),
+    "voting 16, nine tenths": lambda: closed(voting(16, 0.9, 207)),
+}
+"""The games of an attack on the intervals; nobody can cover the outlier before it is drawn."""
 
 GAMES: dict[str, Callable[[], Played]] = {
     "airport 25": lambda: closed(AirportGame(np.random.default_rng(108).random(25))),

@@ -52,10 +52,11 @@ class Exact(Estimator):
             return Sampled(np.asarray(closed_form(), np.float64), zero, evaluations=0)
         kernel = game.kernel
         table = table_of(game.game)
-        if table is None and kernel is not None:
-            values = exact_of_kernel(kernel, n)
-        else:
-            values = exact_of_table(game.table() if table is None else table)
+        with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is infinite
+            if table is None and kernel is not None:
+                values = exact_of_kernel(kernel, n)
+            else:
+                values = exact_of_table(game.table() if table is None else table)
         return Sampled(values, zero, evaluations=1 << n)
 
 

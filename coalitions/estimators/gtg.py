@@ -27,7 +27,8 @@ class GuidedTruncation(Estimator):
     Attributes
     ----------
     between_rounds, within_round
-        Thresholds in units of the game's values (the paper's are for accuracies).
+        Thresholds in units of the game's values (the paper's are for accuracies). So the values of
+        a game times c are not c times its values, unless the thresholds are multiplied by c, too.
     """
 
     between_rounds: float = 0.001
@@ -52,9 +53,10 @@ class GuidedTruncation(Estimator):
         """Return mean and standard error of the truncated marginal contributions."""
         n = game.n_players
         empty, grand = game.ends
-        if abs(grand - empty) <= self.between_rounds:
+        if abs(grand - empty) <= game.in_units(self.between_rounds):
             return Sampled(np.zeros(n), np.zeros(n))
-        samples = truncated_paths(game, _GuidedOrders(n, seed), self.within_round)
+        tolerance = game.in_units(self.within_round)
+        samples = truncated_paths(game, _GuidedOrders(n, seed), tolerance)
         return Sampled(*mean_and_error(samples), len(samples) - 1)
 
 

@@ -74,8 +74,10 @@ class Portfolio(Estimator):
         ends = game.ends
         rows = random_pairs(n, (game.budget - 2) // 2, seed, borders=True)
         pool = Pool.of(rows, game(np.concatenate([rows, ~rows])), ends, seed)
+        few = 1 + n / max(1, len(rows))  # few pairs say little about their spread
         if not pool.odd.any():
-            return Sampled(np.zeros(n), np.zeros(n))
+            _, variance = left_over(pool, pool.odd)
+            return Sampled(np.zeros(n), np.sqrt(CAUTION * variance * few), len(rows))
         with one_blas_thread():
             model = mixed(pool, [one for fit in self.surrogates for one in fit(pool)])
             values = model.values + (pool.odd - model.fitted) @ pool.shares
@@ -84,6 +86,6 @@ class Portfolio(Estimator):
         size = float(correction @ correction)
         factor = max(0.0, 1 - float(variance.sum()) / size) if size > 0.0 else 0.0
         values += factor * correction
-        # What was not corrected may be an error; and few pairs say little about their spread.
+        # What was not corrected may be an error.
         doubt = CAUTION * variance + ((1 - factor) * correction) ** 2
-        return Sampled(values, np.sqrt(doubt * (1 + n / max(1, len(rows)))), len(rows))
+        return Sampled(values, np.sqrt(doubt * few), len(rows))

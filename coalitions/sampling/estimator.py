@@ -230,7 +230,11 @@ class Sampler(ABC):
 
     @abstractmethod
     def estimate(self, game: Evaluator, *, seed: int) -> Sampled:
-        """Return the estimates; at most ``game.budget`` distinct coalitions may be evaluated."""
+        """Return the estimates; at most ``game.budget`` distinct coalitions may be evaluated.
+
+        A game of huge or tiny values is seen in units of a power of two, and what is returned is
+        multiplied back. Numbers of the game's own units go through ``game.in_units``.
+        """
 
 
 class Estimator(Sampler):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,9 @@ from coalitions.compiling.clock import clock
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks, value_table
 from coalitions.game import BoolMatrix, FloatVector, Game, Kernel, evaluate, kernel_of, table_of
 from coalitions.games.wrappers import CachedGame
+
+if TYPE_CHECKING:
+    from coalitions.sampling.estimator import Sampled, Sampler
 
 EvaluationProgress = Callable[[int, int], None]
 """Called with the evaluations made and the budget."""
@@ -21,6 +27,15 @@ ROWS_PER_REPORT = 16
 PROBE = 2
 """Coalitions that are evaluated first, to see how long the rest will take."""
 
+ORDINARY = 128
+"""Games whose largest value is between 2^−128 and 2^128 are sampled as they are: fourth powers of
+their values are far from the ends of the floats. Others are sampled in larger or smaller units."""
+
+
+def exponent_of(largest: float) -> int:
+    """Return the exponent of the power of two above a number; 2^1000 times it is no overflow."""
+    return max(-1000, math.frexp(largest)[1])
+
 
 class TooLongError(Exception):
     """A call to the game would take longer than it may; what is evaluated is remembered."""
@@ -28,6 +43,10 @@ class TooLongError(Exception):
 
 class SpentError(Exception):
     """The budget is spent, and nobody waits for an estimate yet."""
+
+
+class OtherUnitsError(Exception):
+    """A value is too large for the units so far; the estimate begins anew in larger ones."""
 
 
 class Evaluator:
@@ -55,6 +74,9 @@ class Evaluator:
     without_estimate
         Raise `SpentError` as soon as the budget is spent: what was evaluated is remembered, and
         the estimator does not come to its estimate.
+    exponent
+        Values are told in units of 2^exponent. It is 0 unless an estimator samples, see
+        `Sampler.estimate`, and the largest value is not an `ORDINARY` one.
     """
 
     def __init__(
@@ -70,6 +92,8 @@ class Evaluator:
         self.budget = budget
         self.most_seconds = most_seconds
         self.without_estimate = False
+        self.exponent = 0
+        self._largest: float | None = None
         self._batch_size = batch_size
         self._progress = progress
         self._calls = _Split(self)
@@ -127,14 +151,50 @@ class Evaluator:
         if table is not None:
             return float(table[0])
         nobody = np.zeros((1, self.n_players), np.bool_)
-        return self._table_empty if self.unseen(nobody) else float(self(nobody)[0])
+        return self._table_empty if self.unseen(nobody) else float(self._memory(nobody)[0])
 
     def __call__(self, coalitions: BoolMatrix) -> FloatVector:
         """Return the values of the coalitions [m, n], one for each row."""
         values = self._memory(coalitions)
         if self.without_estimate and self.left < 2:  # of pairs, one may be left over
             raise SpentError
-        return values
+        return self._in_units(values)
+
+    def told_in_units(self, sampler: Sampler, seed: int) -> Sampled:
+        """Return the estimate of a sampler that sees values of an ordinary size.
+
+        The squares of values of 1e160 overflow, and those of 1e−160 vanish. A power of two is
+        exact, so it changes nothing else. The first values that are not 0 tell which one; if there
+        is a much larger one later, the estimate begins anew, with the same coalitions.
+        """
+        self._largest = 0.0
+        while True:
+            try:
+                found = sampler.estimate(self, seed=seed)
+            except OtherUnitsError:
+                self.__dict__.pop("ends", None)
+                continue
+            break
+        if not self.exponent:
+            return found
+        with np.errstate(over="ignore"):  # what is infinite is refused by the door
+            values, stderr = np.ldexp((found.values, found.stderr), self.exponent)
+        return replace(found, values=values, stderr=stderr)
+
+    def in_units(self, number: float) -> float:
+        """Return a number of the game's own units, such as a threshold, in those of the values."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(number, -self.exponent))
+
+    def _in_units(self, values: FloatVector) -> FloatVector:
+        if self._largest is not None and len(values):
+            known, self._largest = self._largest, max(self._largest, float(np.abs(values).max()))
+            exponent = exponent_of(self._largest)
+            if exponent > self.exponent + ORDINARY or (not known and exponent < -ORDINARY):
+                self.exponent = exponent
+                if known:
+                    raise OtherUnitsError
+        return np.ldexp(values, -self.exponent) if self.exponent else values
 
     def unseen(self, coalitions: BoolMatrix) -> int:
         """Return how many distinct coalitions among these would cost an evaluation."""
@@ -148,7 +208,7 @@ class Evaluator:
         known = None
         if self.most_seconds is not None:
             start = clock()
-            known = self(coalitions_of_masks(range(PROBE), self.n_players))
+            known = self._memory(coalitions_of_masks(range(PROBE), self.n_players))
             self._check_speed((clock() - start) / PROBE, (1 << self.n_players) - PROBE)
         table = value_table(self.game, rows_per_call=rows, between=self._after_batch, known=known)
         self._table_empty = float(table[0])

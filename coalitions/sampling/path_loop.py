@@ -82,6 +82,7 @@ def _repeating_sizes(n: int, n_paths: int) -> int:
         types.int64,
         types.boolean,
         types.uint64,
+        types.float64,
     ),
     cache=True,
 )
@@ -94,13 +95,14 @@ def path_moments(
     n_units: int,
     antithetic: bool,
     seed: int,
+    factor: float,
 ) -> Any:  # noqa: ANN401
     """Return mean and squared deviations of each player's marginals, and the distinct prefixes.
 
     A unit is a random permutation, or a permutation and its reverse if `antithetic`; the squared
-    deviations are those of the units' means. A coalition is known by the exclusive or of its
-    players' random 64-bit words. Only sizes at which paths may meet are compared; taking two
-    coalitions for one or one for two has a chance below 1e-9.
+    deviations are those of the units' means. All values are multiplied by the factor. A coalition
+    is known by the exclusive or of its players' random 64-bit words. Only sizes at which paths may
+    meet are compared; taking two coalitions for one or one for two has a chance below 1e-9.
     """
     random = np.array([seed], np.uint64)
     words = np.empty(n, np.uint64)
@@ -122,11 +124,11 @@ def path_moments(
         for way in range(ways):
             for k in range(len(start)):
                 state[k] = start[k]
-            previous = empty
+            previous = empty * factor
             key = np.uint64(0)
             for a in range(n):
                 player = order[a] if way == 0 else order[n - 1 - a]
-                value = add(state, player, parameters)
+                value = add(state, player, parameters) * factor
                 if way == 0:
                     unit[player] = value - previous
                 else:

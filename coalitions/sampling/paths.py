@@ -9,7 +9,7 @@ import numpy as np
 
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Kernel
 from coalitions.sampling.estimator import Sampled
-from coalitions.sampling.evaluator import Evaluator
+from coalitions.sampling.evaluator import ORDINARY, Evaluator, exponent_of
 
 CELLS_PER_CALL = 1 << 26
 """Paths are evaluated together until their coalitions fill this many cells (64 MiB)."""
@@ -84,23 +84,34 @@ def compiled_paths(
 ) -> Sampled:
     """Return mean and standard error over random paths of a compiled game.
 
-    A unit is one path or, if `antithetic`, a path and its reverse; there are at least two.
+    A unit is one path or, if `antithetic`, a path and its reverse; there are at least two. Where
+    values are so large or small that their squares are not floats, the same paths are walked again
+    in other units.
     """
     from coalitions.sampling.kernels import compiled_add
     from coalitions.sampling.path_loop import path_moments
 
     word = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    mean, squares, distinct = path_moments(
-        compiled_add(kernel),
-        kernel.start,
-        kernel.parameters,
-        kernel.empty,
-        n_players,
-        n_units,
-        antithetic,
-        word >> np.uint64(1),
-    )
-    error = np.sqrt(squares / (n_units - 1) / n_units)
+
+    def moments(exponent: int) -> tuple[FloatVector, FloatVector, int]:
+        mean, squares, distinct = path_moments(
+            compiled_add(kernel),
+            kernel.start,
+            kernel.parameters,
+            kernel.empty,
+            n_players,
+            n_units,
+            antithetic,
+            word >> np.uint64(1),
+            float(np.ldexp(1.0, -exponent)),
+        )
+        return mean, np.sqrt(squares / (n_units - 1) / n_units), distinct
+
+    mean, error, distinct = moments(0)
+    exponent = exponent_of(float(np.abs(mean).max()))
+    if abs(exponent) > ORDINARY and mean.any():
+        mean, error, distinct = moments(exponent)
+        mean, error = np.ldexp((mean, error), exponent)
     return Sampled(mean, error, n_units - 1, distinct)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntVector
+from coalitions.game import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.sampling.subsets import n_subsets
 
 FOLDS = 4
@@ -92,8 +92,18 @@ class Pool:
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all pairs of one size have the same value, so that no player stands out."""
-        return bool(np.abs(self._off_sizes(self.odd)).max() <= ROUNDING * np.abs(self.odd).max())
+        """Whether all pairs of a size that is not complete have the same value.
+
+        Then what was seen at such sizes makes no player stand out.
+        """
+        off = np.abs(self._off_sizes(self.odd))[self._partly]
+        return bool(off.max(initial=0.0) <= ROUNDING * np.abs(self.odd).max())
+
+    @cached_property
+    def _partly(self) -> BoolVector:
+        """Which pairs are of a size that is not complete [m]."""
+        partly: BoolVector = self.missing[self.sizes] > 0.0
+        return partly
 
     @cached_property
     def additive(self) -> bool:
@@ -109,14 +119,18 @@ class Pool:
 
     @cached_property
     def unheard(self) -> float:
-        """What the square of a pair that is no longer simple may be; 0 if there was such a pair.
+        """What the square of the next pair may be where only simple ones were seen; else 0.
 
-        Where all are alike, a pair may go the other way; in an additive game it may be as far off
-        as pairs of one size are from each other.
+        By Laplace's rule of succession, the next pair may be the first that is not so simple. Where
+        all are alike, it may go the other way. If no pair goes either way, it may make as much of a
+        difference as (N, ∅), or as any coalition. In an additive game it may be as far off as pairs
+        of one size are from each other.
         """
         if self.alike:
-            return float(2 * np.abs(self.odd[1:]).max()) ** 2
-        return self._apart if self.additive else 0.0
+            other_way = 2 * float(np.abs(self.odd[self._partly]).max(initial=0.0))
+            swing = max(other_way, abs(float(self.odd[0]))) if self.odd.any() else self._range
+            return swing**2 / (int(self._partly.sum()) + 1)
+        return self._apart / (len(self.odd) + 1) if self.additive else 0.0
 
     def untold(self, residual: FloatVector) -> float:
         """Return the same for a model that tells all pairs of a game that is not so simple.
@@ -124,7 +138,7 @@ class Pool:
         Only pairs of sizes that are not complete count. Some of them were needed to fit the model,
         so they prove less than those of an additive game, which single players tell alone.
         """
-        counted = np.abs(residual)[self.missing[self.sizes] > 0.0]
+        counted = np.abs(residual)[self._partly]
         told = bool((counted <= TOLD * np.abs(self.odd).max()).all())
         return self._apart if told and not (self.alike or self.additive) else 0.0
 
@@ -132,6 +146,12 @@ class Pool:
     def _apart(self) -> float:
         """How far pairs of one size are from each other: the mean square."""
         return float((self._off_sizes(self.odd)[1:] ** 2).mean())
+
+    @property
+    def _range(self) -> float:
+        """How far a value is from that of the empty coalition, at most."""
+        values = np.concatenate([self.inside, self.outside])
+        return float(np.abs(values - self.outside[0]).max())
 
     def _off_sizes(self, odd: FloatVector) -> FloatVector:
         """Return the values of the smaller coalitions, less the mean of their size."""

@@ -147,7 +147,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
     # Laplace's rule of succession: the next pair may be the first that is not so simple.
     least = pool.untold(residual) / (len(pool.odd) + 1)
-    usual = max(usual, least, pool.unheard / (len(pool.odd) + 1))
+    usual = max(usual, least, pool.unheard)
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue

@@ -77,10 +77,16 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
 
 
 def grown_trees(rows: Any, values: Any) -> Any:  # noqa: ANN401
-    """Return the boosted trees for the values of some coalitions, without their mean."""
+    """Return the boosted trees for the values of some coalitions, without their mean.
+
+    Splits have a least gain. So the values are divided by a power of two that is about the largest.
+    """
     from coalitions.surrogates._kernels import boosted
 
-    return boosted(rows, values, N_TREES, DEPTH, RATE, RIDGE)
+    centred = values - values.mean()
+    exponent = np.frexp(np.abs(centred).max())[1]
+    features, leaves = boosted(rows, np.ldexp(centred, -exponent), N_TREES, DEPTH, RATE, RIDGE)
+    return features, np.ldexp(leaves, exponent)
 
 
 def parts_of_trees(features: Any, leaves: Any, inside: Any) -> FloatMatrix:  # noqa: ANN401

@@ -11,6 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
+import numpy as np
+
 from coalitions.checks import Seed, number_in, seed_of, whole_number
 from coalitions.compiling.clock import clock
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
@@ -54,6 +56,9 @@ class Choice(NamedTuple):
 
 
 ASKED_FOR = "you asked for it"
+
+NOT_SEEN = "a rare coalition that is far off is in the errors only if it was among those evaluated"
+"""What no sample can tell, so every estimate from one says it."""
 
 
 class Sampling(TypedDict, total=False):
@@ -141,13 +146,19 @@ class Concept:
                 f"{choice.method} needs more memory than there is for {n} players and a budget of"
                 f" {budget} evaluations; allow fewer"
             ) from None
-        counted = sampled.evaluations
+        if not (np.isfinite(sampled.values).all() and np.isfinite(sampled.stderr).all()):
+            raise InvalidInputError(
+                "sums of the game's values are beyond the largest float; divide the values by a"
+                " constant, which divides what comes out"
+            )
+        evaluations = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
+        sample = choice.method != "exact" and evaluations < 1 << n
         return kind(
             values=sampled.values,
             stderr=sampled.stderr,
-            evaluations=evaluator.evaluations if counted is None else counted,
+            evaluations=evaluations,
             method=choice.method,
-            reason=choice.reason,
+            reason=f"{choice.reason}; {NOT_SEEN}" if sample else choice.reason,
             degrees_of_freedom=sampled.degrees_of_freedom,
             labels=labels_of(game),
             base=evaluator.empty,
@@ -220,7 +231,7 @@ class Concept:
         last = _Stage(estimator, choice, evaluator.budget)
         if target_error is None or exact:
             try:
-                return _Outcome(estimator.estimate(evaluator, seed=seed), choice, "")
+                return _Outcome(evaluator.told_in_units(estimator, seed), choice, "")
             except TooLongError:
                 evaluator.go_slowly()
             # There is time for an estimate on the way, which Ctrl-C can return.
@@ -251,7 +262,7 @@ class _Stage(NamedTuple):
 
     def estimated(self, evaluator: Evaluator, seed: int) -> _Outcome:
         """Return the estimate and how many evaluations it has."""
-        sampled = self.sampler.estimate(evaluator, seed=seed)
+        sampled = evaluator.told_in_units(self.sampler, seed)
         counted = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
         return _Outcome(replace(sampled, evaluations=counted), self.choice, "")
 

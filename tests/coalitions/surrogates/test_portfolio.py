@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from coalitions import (
+    AirportGame,
     FunctionGame,
     InvalidInputError,
     TableGame,
@@ -242,6 +243,57 @@ def test_pairs_that_tell_nobody_apart_do_not_prove_that_all_are_alike():
     truth = vote.shapley_values()
     assert pool_of(vote, 41, 19, seed=1).alike
     assert ((low <= truth) & (truth <= high)).all()
+
+
+def coverage(game, truth, budget, seeds):
+    """Return the share of values in their 95 % intervals, over some seeds."""
+    inside = []
+    for seed in seeds:
+        low, high = shapley(game, "portfolio", budget, seed=seed).interval()
+        inside.append((low <= truth) & (truth <= high))
+    return np.mean(inside)
+
+
+@pytest.mark.parametrize("budget", [100, 500])
+def test_an_airport_of_equal_costs_is_covered_though_no_pair_goes_either_way(budget):
+    """Its values are exact but for rounding, and errors of 1e-10 were smaller than that."""
+    airport = FunctionGame(AirportGame(np.ones(20)), 20)
+    assert coverage(airport, np.full(20, 0.05), budget, range(3)) == 1
+    assert shapley(airport, budget=budget).stderr.min() > 1e-4
+
+
+def test_votes_that_only_single_players_turn_do_not_prove_that_no_others_do():
+    """All pairs of one player are known, and no other goes either way; no value was in."""
+    votes = np.random.default_rng(0).integers(1, 21, 16)
+    vote = VotingGame(votes, np.ceil(0.9 * votes.sum()))
+    assert coverage(FunctionGame(vote, 16), vote.shapley_values(), 100, [11]) > 0.7
+
+
+def test_a_game_that_looks_the_same_from_both_sides_is_not_said_to_be_known():
+    """A cut has no odd part; but this game is a cut only where it was asked."""
+    flow = np.triu(np.random.default_rng(0).integers(1, 9, (14, 14)), 1)
+
+    def cut(rows):
+        inside, outside = rows * 1.0, ~rows * 1.0
+        return np.einsum("ki,ij,kj->k", inside, flow + flow.T, outside)
+
+    result = shapley(FunctionGame(cut, 14), budget=100)
+    assert np.abs(result.values).max() < 1e-9
+    assert result.stderr.min() > 0
+    assert not shapley(FunctionGame(lambda rows: np.ones(len(rows)), 14), budget=100).stderr.any()
+
+
+def test_the_reason_says_that_a_tail_was_not_seen():
+    """No estimator can tell of one coalition in 4096 that it did not ask for."""
+    table = np.random.default_rng(2).normal(size=1 << 12)
+    table[1234] = 1e4
+    outlier = FunctionGame(TableGame(table), 12)
+    for method in ("auto", "permutation"):
+        reason = shapley(outlier, method, 100).reason
+        assert "rare coalition" in reason
+        assert "among those evaluated" in reason
+    assert "rare" not in shapley(outlier).reason
+    assert "rare" not in shapley(outlier, "portfolio", 1 << 12).reason
 
 
 def test_pairs_of_an_additive_game_do_not_prove_that_it_is_one():
