@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -114,6 +114,8 @@ class Table1(Experiment):
 
     source = "cffl-table1"
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
+    beside: ClassVar[Collection[str]] = ()
+    """Columns whose claims another experiment judges: here they are asked beside the paper."""
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
         """Return the methods with each number of images; the small scale has 200 only."""
@@ -143,9 +145,10 @@ class Table1(Experiment):
         """
         printed, told = with_spreads(self.printed), []
         for column in (each for each in found.columns if each.startswith("mean")):
-            told.append(above(found, "Dom", "ICA", column, printed))
+            added = column in self.beside
+            told.append(above(found, "Dom", "ICA", column, printed, added=added))
             told += [
-                above(found, ours, rival, column, printed)
+                above(found, ours, rival, column, printed, added=added)
                 for ours in ("ICA", "COS")
                 for rival in ("IFCA", "FA", "Loc")
             ]
@@ -153,6 +156,7 @@ class Table1(Experiment):
                 above(found, ours, rival, column, added=True)
                 for ours in ("ICA", "COS")
                 for rival in THREE_MODELS
+                if rival in found.rows
             ]
         return told
 

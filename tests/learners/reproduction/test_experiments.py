@@ -27,7 +27,8 @@ WANTED = {
     "pfedsv-rounds", "pfedsv-cka", "cffl-table1", "cffl-table2", "cffl-fig5", "cffl-fig6",
     *(f"fedc2i-table{n}" for n in range(1, 5)),
     "fedc2i-fig3", "fedacs-table1", "fedacs-fig1a", "fedacs-fig1b",
-    "fedc2i-influence", "pfedsv-images", "cffl-settings", "fedacs-quantile",
+    "fedc2i-influence", "pfedsv-images", "cffl-settings", "fedacs-quantile", "fedacs-rates",
+    "pfedsv-own-model", "fedacs-two-labels", "cffl-fifteen",
 }  # fmt: skip
 
 VERDICTS = {"holds", "does not hold", "level", "cannot be told"}
@@ -205,7 +206,15 @@ def test_the_page_of_what_the_papers_claim_is_that_of_the_experiments_beside_it(
         assert each["claims"] == json.loads((KEPT / each["name"] / "claims.json").read_text())
 
 
-@pytest.mark.parametrize("name", sorted(WANTED))
+AWAITED = {"fedacs-rates", "pfedsv-own-model", "fedacs-two-labels", "cffl-fifteen"}
+"""Experiments whose hypotheses are written down, and whose runs are not kept yet."""
+
+
+def test_all_other_experiments_are_kept():
+    assert {each["name"] for each in outcomes(KEPT)} == WANTED - AWAITED
+
+
+@pytest.mark.parametrize("name", sorted(WANTED - AWAITED))
 def test_kept_results_are_those_of_the_programs_that_are_here(name, tmp_path):
     """Claims follow from the kept figures, and settings and notes are those of a new run."""
     kept = json.loads((KEPT / name / "experiment.json").read_text())
