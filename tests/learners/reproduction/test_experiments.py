@@ -12,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from coalitions.errors import NoSolutionError
-from learners.reproduction.carry_out import ELSEWHERE, carry_out, judged_again, plan
+from coalitions.errors import InvalidInputError, NoSolutionError
+from learners.reproduction.carry_out import (
+    ELSEWHERE,
+    carry_out,
+    judged_again,
+    plan,
+    rows_made_again,
+)
 from learners.reproduction.experiment import EXPERIMENTS
 from learners.reproduction.measured import Measured
 from learners.reproduction.printed import paper_table
@@ -291,6 +297,37 @@ def test_kept_results_are_judged_again_without_a_run(tmp_path):
     (copy / "experiment.json").write_text(json.dumps(kept))
     assert judged_again(copy)["claims"] != kept["claims"]
     assert (copy / "table.md").read_bytes() != (KEPT / copy.name / "table.md").read_bytes()
+
+
+def test_single_rows_are_made_again_and_the_others_keep_their_figures(tmp_path, monkeypatch):
+    name = "fedacs-table1"
+    first = carry_out(plan(name, "smoke", tmp_path / "first", seeds=2), command="as typed")
+    kept = tmp_path / "first" / name
+    before = json.loads((kept / "experiment.json").read_text())
+    slower = dict(EXPERIMENTS[name]().methods("smoke"))
+    pair = {"PerAvg-P", "PerAvg-G"}
+    for row in pair:
+        slower[row] = replace(slower[row], settings={"lr": 0.001})
+    monkeypatch.setattr(EXPERIMENTS[name], "methods", lambda self, scale: slower)
+    again = plan(name, "smoke", tmp_path / "again", seeds=2)
+    document = rows_made_again(again, pair, kept)
+    assert len(list((tmp_path / "again" / "runs").glob("*/*"))) == 2  # both rows are of one run
+    for row, figures in before["rows"].items():
+        assert (document["rows"][row] == figures) == (row not in pair)
+    assert document["command"] == before["command"]
+    assert document["made_again"].keys() == pair
+    assert "PerAvg-P was made again on " in (kept / "table.md").read_text()
+    # It is what the whole experiment gives with the new settings.
+    whole = carry_out(plan(name, "smoke", tmp_path / "again", seeds=2)).document()
+    assert {key: whole[key] for key in ("rows", "settings", "claims", "order")} == {
+        key: document[key] for key in ("rows", "settings", "claims", "order")
+    }
+    assert judged_again(kept) == document
+    assert len(first.found.rows) == len(document["rows"])
+    with pytest.raises(InvalidInputError, match="for the same"):
+        rows_made_again(plan(name, "smoke", tmp_path / "again"), pair, kept)
+    with pytest.raises(InvalidInputError, match="no rows"):
+        rows_made_again(again, {"PerAvg"}, kept)
 
 
 def test_the_page_of_a_folder_reads_what_earlier_versions_wrote(tmp_path):
