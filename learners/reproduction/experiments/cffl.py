@@ -225,10 +225,14 @@ class Table2(AccuracyTable):
         return made | {(row, "targeted"): made[row, "untargeted"] for row in APART}
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
-        """Return that COS is best under attack, and ICA without one."""
+        """Return that COS is best under attack, and ICA above COS without one."""
         rivals = ("ICA", "IFCA", "FA", "Loc")
         return [
-            best(found, "ICA", "no adversary", self.printed, among=("COS", "IFCA", "FA", "Loc")),
+            # Table I prints the same means of ICA and of the other three.
+            above(found, "ICA", "COS", "no adversary", self.printed),
+            best(
+                found, "ICA", "no adversary", self.printed, among=("IFCA", "FA", "Loc"), added=True
+            ),
             best(found, "COS", "targeted", self.printed, among=rivals),
             best(found, "COS", "untargeted", self.printed, among=("IFCA", "FA", "Loc")),
             above(found, "COS", "ICA", "untargeted", self.printed),
@@ -374,6 +378,17 @@ def ending(run: Result) -> tuple[float, bool]:
     index = adjusted_rand_index(among(structure, honest), among(truth, honest))
     liars = [number for number, liar in enumerate(poisoned) if liar]
     return float(index), are_separated(structure, liars)
+
+
+def is_pure(run: Result) -> bool:
+    """Return whether every coalition of the last structure has clients of one domain only."""
+    record = record_of(run)
+    assert record.clients is not None
+    domains = record.clients.domains
+    together: dict[int, set[str]] = {}
+    for label, domain in zip(record.structures[-1][1], domains, strict=True):
+        together.setdefault(int(label), set()).add(domain)
+    return all(len(each) == 1 for each in together.values())
 
 
 def _clients(record: RunRecord) -> list[str]:
