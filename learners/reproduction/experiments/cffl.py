@@ -114,7 +114,7 @@ class Table1(Experiment):
 
     source = "cffl-table1"
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 3, "paper": 5}
-    beside: ClassVar[Collection[str]] = ()
+    judged_elsewhere: ClassVar[Collection[str]] = ()
     """Columns whose claims another experiment judges: here they are asked beside the paper."""
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
@@ -145,7 +145,7 @@ class Table1(Experiment):
         """
         printed, told = with_spreads(self.printed), []
         for column in (each for each in found.columns if each.startswith("mean")):
-            added = column in self.beside
+            added = column in self.judged_elsewhere
             told.append(above(found, "Dom", "ICA", column, printed, added=added))
             told += [
                 above(found, ours, rival, column, printed, added=added)

@@ -147,7 +147,7 @@ class Fifteen(cffl.Table1):
     """CFFL's Table I with its 15 clients and 200 images, five seeds."""
 
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 5, "paper": 5}
-    beside = ()
+    judged_elsewhere = ()
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
         """Return the paper's six methods in the paper's federation."""
