@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,8 +119,8 @@ def tell(line: str) -> None:
 
 
 def say_loading(quiet: bool) -> None:
-    """Say that PyTorch is loaded, which takes seconds, unless it is there already."""
-    if not quiet and "torch" not in sys.modules:
+    """Say that PyTorch is loaded, which takes seconds, unless it is loaded or not installed."""
+    if not quiet and "torch" not in sys.modules and find_spec("torch") is not None:
         stderr().print("Loading PyTorch…", style="dim")
 
 

@@ -41,12 +41,13 @@ class FedRep(Algorithm):
         Passes over the data for the head (:math:`\tau_h` in the paper); the run's `local_epochs` if
         None.
     body_epochs
-        Passes over the data for the body (:math:`\tau_\phi` in the paper); the paper has 1 (and 5
-        for some data sets).
+        Passes over the data for the body (:math:`\tau_\phi` in the paper, which has 1, and 5 for
+        some data sets); the run's `local_epochs` if None, so that bodies train as long as the
+        models of other methods.
     cut
         Where the head begins: the last layer (``head``), all layers after the convolutions
-        (``dense``), or nowhere (``none``): then all is body, and with as many `body_epochs` as
-        the run's `local_epochs` it is federated averaging.
+        (``dense``), or nowhere (``none``): then all is body, and it is federated averaging with
+        equal weights.
     """
 
     head_epochs: int | None = option(
@@ -56,7 +57,9 @@ class FedRep(Algorithm):
         needs={"cut": ("head", "dense")},
         changes="models",
     )
-    body_epochs: int = option(1, least=0, changes="models")
+    body_epochs: int | None = option(
+        None, least=0, unset="the run's local_epochs", changes="models"
+    )
     cut: Literal["head", "dense", "none"] = option("head", changes="traffic")
 
     @property
@@ -67,7 +70,8 @@ class FedRep(Algorithm):
     def passes(self, local_epochs: int) -> int:
         """Return the passes for the head and those for the body."""
         head = local_epochs if self.head_epochs is None else self.head_epochs
-        return self.body_epochs + (0 if self.cut == "none" else head)
+        body = local_epochs if self.body_epochs is None else self.body_epochs
+        return body + (0 if self.cut == "none" else head)
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network that is all head."""

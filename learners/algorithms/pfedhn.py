@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import train
 from learners.devices import to_device
 from learners.rows.parameters import Layout
+from learners.server.federation import NobodyAnsweredError
 from learners.settings.options import option
 
 if TYPE_CHECKING:
@@ -28,40 +30,52 @@ class PFedHN(Algorithm):
     r"""Personalised federated learning by a hypernetwork [Shamsian2021]_.
 
     The server has a hypernetwork :math:`h(\cdot; \varphi)` and an embedding :math:`v_i` of each
-    client, and sends :math:`\theta_i = h(v_i; \varphi)`. The client trains it to
-    :math:`\tilde\theta_i`, and with :math:`\Delta\theta_i = \theta_i - \tilde\theta_i` as the
-    gradient that reaches the output (Algorithm 1),
+    client. It sends :math:`\theta_i = h(v_i; \varphi)` to one client after the other, in an order
+    drawn anew in each round. The client trains it to :math:`\tilde\theta_i`. The server takes
+    :math:`\Delta\theta_i = \theta_i - \tilde\theta_i` as the gradient at the output (Algorithm 1),
+    and makes a step before it writes the next client's model:
 
     .. math::
-        \varphi &\leftarrow \varphi - \tfrac{\alpha}{m} \sum_i
-            (\nabla_\varphi \theta_i)^T \Delta\theta_i, \\
-        v_i &\leftarrow v_i - \tfrac{\alpha}{m}\, (\nabla_{v_i} \theta_i)^T \Delta\theta_i.
+        g_\varphi = (\nabla_\varphi \theta_i)^T \Delta\theta_i, \qquad
+        g_{v_i} = (\nabla_{v_i} \theta_i)^T \Delta\theta_i,
 
-    The paper takes one client at a time (m = 1); here the m clients of a round train at once, and
-    the step is down the gradient of their mean. Where a network has batch norm, its running
-    statistics are averaged: they are no parameters.
+    .. math::
+        u \leftarrow \mu u + g, \qquad (\varphi, v) \leftarrow (\varphi, v) - \alpha u.
+
+    Algorithm 1 has μ = 0; the momentum u, which all embeddings have, is that of the authors'
+    program. Where a network has batch norm, its running statistics are averaged over the round:
+    they are no parameters.
 
     The hypernetwork is that of the paper: linear layers with ReLUs between them, and a linear
-    output for all parameters. The output starts at the initial model of the run for every
-    embedding. With `width` 0 nothing is left of it but the output's bias: then it is federated
-    averaging, for clients with equally much data and α = 1.
+    output for all parameters. Layers start as in the authors' program, as torch has them, but the
+    output starts at the initial model of the run for every embedding. With `width` 0 nothing is
+    left of the hypernetwork but the output's bias: then, without `turns`, with α = 1 and μ = 0, it
+    is federated averaging for clients with equally much data.
 
     Parameters
     ----------
     server_lr
-        Learning rate of the hypernetwork (α in the paper); that of the authors' program, which has
-        momentum 0.9 besides. Hidden layers start at He's scale here (there: torch's default,
-        smaller), so that a step moves models further.
+        Learning rate of the hypernetwork and the embeddings (α in the paper); that of the authors'
+        program.
+    server_momentum
+        Momentum of these steps (μ); that of the authors' program.
+    turns
+        Whether clients take turns, as in the paper: a round of m clients has m steps, and takes as
+        long as m clients one after the other. Otherwise all of a round train at once, and it has
+        one step, down the gradient of their mean.
     embedding
         Length of an embedding; 1 + n/4 for n clients if None, as in the authors' program.
     width
         Units of a hidden layer. The output has `width` + 1 numbers for each parameter of a
-        client's model: for large models that is what the server's memory has to hold.
+        client's model, and as many for the momentum: for large models that is what the server's
+        memory has to hold.
     hidden_layers
         Number of hidden layers.
     """
 
     server_lr: float = option(0.01, above=0, changes="models")
+    server_momentum: float = option(0.9, least=0, most=0.999, changes="models")
+    turns: bool = option(True, changes="models")
     embedding: int | None = option(None, least=1, unset="1 + n/4", changes="models")
     width: int = option(100, least=0, changes="models")
     hidden_layers: int = option(3, least=1, changes="models")
@@ -80,74 +94,101 @@ class PFedHN(Algorithm):
         for name, shape in self.layout(length, size).shapes.items():
             if name == "output.bias":
                 hypernetwork.append(federation.layout.parameters(model))
-            elif name == "output.weight" or name.endswith("bias"):
+            elif name == "output.weight":
                 hypernetwork.append(model.new_zeros(math.prod(shape)))
             else:
-                # He's initialisation keeps the scale of what passes a ReLU.
-                scale = math.sqrt(2 / max(shape[1], 1))
-                hypernetwork.append(scale * torch.randn(shape, generator=stream).reshape(-1))
+                # What torch gives a linear layer, its bias too: uniform within 1/√(its inputs).
+                inputs = length if name.startswith("input") else self.width
+                reach = 1 / math.sqrt(max(inputs, 1))
+                drawn = 2 * torch.rand(shape, generator=stream) - 1
+                hypernetwork.append(reach * drawn.reshape(-1))
+        written = torch.cat([to_device(part, model.device) for part in hypernetwork])
+        embeddings = to_device(torch.randn(n, length, generator=stream), model.device)
         return {
-            "hypernetwork": torch.cat([to_device(part, model.device) for part in hypernetwork]),
-            "embeddings": to_device(torch.randn(n, length, generator=stream), model.device),
+            "hypernetwork": written,
+            "embeddings": embeddings,
+            "velocity": torch.zeros_like(written),
+            "embedding_velocity": torch.zeros_like(embeddings),
             "buffers": model[size:].clone(),
         }
 
     def round(self, federation: Federation, state: State, t: int) -> State:
-        """Have clients train what the hypernetwork wrote, and pass back how they changed it."""
-        weights, buffers = state["hypernetwork"].clone(), state["buffers"]
-        present = list(federation.present)
-        models = self.models(state, present)
-        replies = federation.ask(
-            train, {c: {"model": row} for c, row in zip(present, models, strict=True)}
-        )
-        answered = list(replies)
-        trained = torch.stack([reply["model"] for reply in replies.values()])
-        embeddings = state["embeddings"][answered].requires_grad_(True)
-        weights.requires_grad_(True)
+        """Have one client after the other train what the hypernetwork wrote for it."""
+        # Drawn for all clients: who is away does not change the order of the others.
+        order = federation.rng("turns").permutation(len(federation.clients)).tolist()
+        present = [c for c in order if c in federation.present]
+        buffers: list[Tensor] = []
+        nobody: NobodyAnsweredError | None = None
+        for clients in [[c] for c in present] if self.turns else [sorted(present)]:
+            try:
+                trained = self._trained(federation, state, clients)
+            except NobodyAnsweredError as error:  # the others have their turns all the same
+                nobody = error
+                continue
+            state = self._stepped(federation, state, trained)
+            buffers += [row[federation.layout.n_parameters :] for row in trained.values()]
+        if nobody is not None and not buffers:
+            raise nobody
+        return {**state, "buffers": torch.stack(buffers).mean(0)}
+
+    def _trained(
+        self, federation: Federation, state: State, clients: list[int]
+    ) -> dict[int, Tensor]:
+        """Return what clients made of the models that the hypernetwork wrote for them."""
+        models = self.models(state, clients)
+        sent = {c: {"model": row} for c, row in zip(clients, models, strict=True)}
+        return {c: reply["model"] for c, reply in federation.ask(train, sent).items()}
+
+    def _stepped(
+        self,
+        federation: Federation,
+        state: State,
+        trained: Mapping[int, Tensor],
+        *,
+        fixed: bool = False,
+    ) -> State:
+        """Return the hypernetwork and the embeddings after a step towards what was trained.
+
+        With `fixed`, the embeddings alone move.
+        """
+        clients, layout = list(trained), federation.layout
+        weights = state["hypernetwork"].detach().requires_grad_(not fixed)
+        embeddings = state["embeddings"].detach().requires_grad_(True)
         with torch.enable_grad():
-            theta = self.generate(weights, embeddings, federation.layout.n_parameters)
-        delta = theta.detach() - federation.layout.parameters(trained)
-        for_weights, for_embeddings = torch.autograd.grad(
-            theta, (weights, embeddings), grad_outputs=delta / len(delta), materialize_grads=True
+            theta = self.generate(weights, embeddings[clients], layout.n_parameters)
+        delta = theta.detach() - layout.parameters(torch.stack(list(trained.values())))
+        slopes = torch.autograd.grad(
+            theta,
+            (embeddings,) if fixed else (embeddings, weights),
+            grad_outputs=delta / len(clients),
+            materialize_grads=True,
         )
-        moved = state["embeddings"].clone()
-        moved[answered] -= self.server_lr * for_embeddings
-        if len(buffers):
-            buffers = trained[:, federation.layout.n_parameters :].mean(0)
-        return {
-            "hypernetwork": weights.detach().sub_(for_weights, alpha=self.server_lr),
-            "embeddings": moved,
-            "buffers": buffers,
-        }
+        moved = dict(state)
+        for name, velocity, slope in zip(
+            ("embeddings", "hypernetwork"), ("embedding_velocity", "velocity"), slopes, strict=False
+        ):
+            moved[velocity] = self.server_momentum * state[velocity] + slope
+            moved[name] = state[name] - self.server_lr * moved[velocity]
+        return moved
 
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]
     ) -> dict[int, Message]:
         """Learn an embedding for as many rounds as the members, with the hypernetwork as it is."""
-        size = federation.layout.n_parameters
-        embeddings = state["embeddings"].mean(0).repeat(len(clients), 1)
+        begun = state["embeddings"].mean(0, keepdim=True)
+        found: dict[int, State] = {
+            c: {**state, "embeddings": begun, "embedding_velocity": torch.zeros_like(begun)}
+            for c in clients
+        }
         for _ in range(federation.config.rounds):
-            models = self.models({**state, "embeddings": embeddings}, list(range(len(clients))))
-            replies = federation.ask(
-                train,
-                {c: {"model": row} for c, row in zip(clients, models, strict=True)},
-                measuring=True,
-            )
-            embeddings = embeddings[[clients.index(c) for c in replies]].requires_grad_(True)
-            clients = list(replies)
-            with torch.enable_grad():
-                theta = self.generate(state["hypernetwork"], embeddings, size)
-            trained = torch.stack([reply["model"] for reply in replies.values()])
-            (slope,) = torch.autograd.grad(
-                theta,
-                (embeddings,),
-                grad_outputs=theta.detach() - federation.layout.parameters(trained),
-                materialize_grads=True,
-            )
-            embeddings = embeddings.detach() - self.server_lr * slope
+            sent = {c: {"model": self.models(own, [0])[0]} for c, own in found.items()}
+            replies = federation.ask(train, sent, measuring=True)
+            found = {
+                c: self._stepped(federation, found[c], {0: reply["model"]}, fixed=True)
+                for c, reply in replies.items()
+            }
             federation.round += 1  # another order of the data
-        models = self.models({**state, "embeddings": embeddings}, list(range(len(clients))))
-        return {c: {"model": row} for c, row in zip(clients, models, strict=True)}
+        return {c: {"model": self.models(own, [0])[0]} for c, own in found.items()}
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return what the hypernetwork writes for each client."""

@@ -13,7 +13,8 @@ import torch
 import coalitions
 from coalitions.errors import InvalidInputError
 from coalitions.estimators.permutation import Permutation
-from coalitions.game import FloatVector, IntVector
+from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
+from coalitions.games.function import FunctionGame
 from coalitions.sampling.estimator import Estimator
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.tasks import deploy, describe, train
@@ -42,7 +43,8 @@ FLOOR = 1e-6
 Order = Literal["scan", "mixed", "top-k"]
 Keeps = Literal["positive", "non-negative"]
 Collaboration = Literal["multiwise", "pairwise", "similarity", "cosine"]
-SelfDistance = Literal["nearest", "mean", "exclude", "printed"]
+SelfDistance = Literal["nearest", "mean", "exclude", "printed", "last"]
+Players = Literal["all", "others"]
 
 
 @ALGORITHMS.register("pfedsv")
@@ -108,7 +110,13 @@ class PFedSV(Algorithm):
         The paper's Eq. (6) divides by zero for a client's own model. Its distance is that of the
         ``nearest`` other model, or their ``mean``; or the own model has no weight (``exclude``).
         ``printed`` takes the equation at its word, with a small number for zero: nearly all of the
-        weight is then the own model's, if its value is positive.
+        weight is then the own model's, if its value is positive. ``last`` is the distance to the
+        model that the client began the round with.
+    players
+        ``all`` models play, the own one too (Eq. (4)). Or ``others``: the own model is in every
+        coalition, so that what another is worth is what it adds to it,
+        :math:`X \mapsto v(X \cup \{i\}) - v(\{i\})`; the own value is then :math:`v(\{i\})`. It is
+        as if the own model always came first, and the values still add up to :math:`v(S)`.
     collaboration
         ``multiwise``: Shapley values; ``pairwise``: each model is compared on its own with the
         model the client began the round with, :math:`\varphi_j = v(\{j\}) - v(\text{before})`, the
@@ -152,6 +160,7 @@ class PFedSV(Algorithm):
         changes="relevance",
     )
     self_distance: SelfDistance = option("nearest", changes="models")
+    players: Players = option("all", needs={"collaboration": "multiwise"}, changes="relevance")
     collaboration: Collaboration = option("multiwise", changes="relevance")
     noise_own: bool = option(False, changes="models")
     told: bool = option(False, changes="traffic")
@@ -193,6 +202,11 @@ class PFedSV(Algorithm):
         """Refuse to noise what is kept where nothing is noised, and to share what is no part."""
         if self.shared_extractor:
             layout.parts(self.classifier)
+        if self.self_distance == "last" and self.collaboration in ("similarity", "cosine"):
+            raise InvalidInputError(
+                f"self_distance last of pfedsv goes with Shapley values or pairs; collaboration is"
+                f" {self.collaboration}"
+            )
         noised = config.dp == "updates" and (config.noise or config.epsilon is not None)
         if self.noise_own and not noised:
             raise InvalidInputError(
@@ -390,10 +404,10 @@ def collaborate(client: Client, message: Message) -> Message:
         models = torch.cat([trained[None], message["models"]])
     compared = _compared_parts(client, method, models)
     values, evaluations = _valued(client, method, models, compared)
-    weights = _weights(method, values, compared)
+    weights = _weights(client, method, values, compared)
     combined = as_weights(weights, models) @ models  # Eq. (7)
     client.memory |= {"trained": trained, "model": combined}
-    if method.collaboration == "pairwise":
+    if method.collaboration == "pairwise" or method.self_distance == "last":
         client.memory["before"] = combined  # what the next round's training begins with
     return _told(client, method, models, values, evaluations)
 
@@ -479,7 +493,8 @@ def collaboration_weights(
     values
         :math:`\varphi_j`, [m].
     distances
-        :math:`\lVert \theta_i - \theta_j \rVert`, [m]; the first is that to itself.
+        :math:`\lVert \theta_i - \theta_j \rVert`, [m]; the first is that to itself, or to its last
+        model.
     floor
         Least distance.
     self_distance
@@ -507,16 +522,19 @@ def collaboration_weights(
 def _lifted(distances: FloatVector, floor: float, self_distance: SelfDistance) -> FloatVector:
     """Return the distances to divide by: none is zero, and the first stands for the own model."""
     own, others = distances[0], distances[1:]
-    if self_distance != "printed":
+    if self_distance not in ("printed", "last"):
         own = others.mean() if self_distance == "mean" else others.min()
     lifted: FloatVector = np.maximum([own, *others], floor)
     return lifted
 
 
-def _weights(method: PFedSV, values: FloatVector, compared: Tensor) -> FloatVector:
+def _weights(client: Client, method: PFedSV, values: FloatVector, compared: Tensor) -> FloatVector:
     """Return the weights of the models, the client's own first."""
     if method.collaboration not in ("similarity", "cosine"):
         distances, floor = _distances(compared)
+        if method.self_distance == "last":
+            last = _compared_parts(client, method, _begun_with(client)[None])
+            distances[0] = _distances(torch.cat([compared[:1], last]))[0][1]
         return collaboration_weights(
             values, distances, floor=floor, self_distance=method.self_distance
         )
@@ -564,13 +582,31 @@ def _valued(
         return similarities(compared, method.collaboration, method.self_distance), 0
     if method.collaboration == "pairwise":
         return _compared(client, method, models)
+    game: Game = _game(client, method, models)
+    own = np.zeros(0)
+    if method.players == "others":
+        own = np.asarray(game(np.eye(1, len(models), dtype=bool)))  # v({i})
+        if len(models) == 1:
+            return own, 1
+        game = _with_own(game, float(own[0]))
     estimate = coalitions.shapley(
-        _game(client, method, models),
-        _estimator(method, len(models)),
+        game,
+        _estimator(method, game.n_players),
         seed=client.stream("shapley").initial_seed() % 2**32,
         interruptible=False,  # Ctrl-C ends the run
     )
-    return estimate.values, int(estimate.evaluations)
+    return np.concatenate([own, estimate.values]), int(estimate.evaluations) + len(own)
+
+
+def _with_own(game: Game, alone: float) -> Game:
+    """Return the game of the others, X ↦ v(X ∪ {i}) − v({i}); the own model is the first player."""
+
+    def added(coalitions: BoolMatrix) -> FloatVector:
+        own = np.ones((len(coalitions), 1), dtype=bool)
+        worth: FloatVector = game(np.hstack([own, coalitions])) - alone
+        return worth
+
+    return FunctionGame(added, game.n_players - 1)
 
 
 def similarities(models: Tensor, kind: Collaboration, self_distance: SelfDistance) -> FloatVector:
@@ -618,10 +654,15 @@ def _estimator(method: PFedSV, n_models: int) -> str | Estimator:
 
 def _compared(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
     """Return what each model is worth by itself, above the one the client began the round with."""
-    before: Tensor = client.memory.get("before", client.site.initial)
-    game = _game(client, method, torch.cat([before[None], models]))
+    game = _game(client, method, torch.cat([_begun_with(client)[None], models]))
     alone = game(np.eye(game.n_players, dtype=bool))
     return alone[1:] - alone[0], len(alone)
+
+
+def _begun_with(client: Client) -> Tensor:
+    """Return the model that the client began the round with."""
+    before: Tensor = client.memory.get("before", client.site.initial)
+    return before
 
 
 def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:

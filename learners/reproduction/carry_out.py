@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import torch
 
 from coalitions import __version__
 from coalitions.drawing.pictures import picture
-from coalitions.errors import NoSolutionError
+from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
@@ -280,6 +280,100 @@ def judged_again(folder: Path) -> dict[str, Any]:
     return document
 
 
+def rows_made_again(
+    plan: Plan,
+    rows: Collection[str],
+    kept: Path,
+    *,
+    jobs: int = 1,
+    watch: CellWatch | None = None,
+) -> dict[str, Any]:
+    """Make some rows of a kept experiment again, and judge all of it by the program as it is.
+
+    The other rows keep their figures and settings, so they must be of the same seeds.
+
+    Parameters
+    ----------
+    plan
+        The experiment, with the folder where its runs are; see `plan`.
+    rows
+        Names of the rows.
+    kept
+        The experiment's folder with its `experiment.json`, which is written anew.
+    jobs, watch
+        See `carry_out`.
+
+    Returns
+    -------
+    dict
+        What `experiment.json` then has.
+    """
+    experiment, scale = plan.experiment, plan.scale
+    document = json.loads((kept / "experiment.json").read_text("utf-8"))
+    if (document["name"], document["scale"], document["seeds"]) != (
+        plan.name, scale, list(plan.seeds),
+    ):  # fmt: skip
+        raise InvalidInputError(
+            f"{kept} has {document['name']} at {document['scale']} with seeds"
+            f" {document['seeds']}; rows can be made again only for the same"
+        )
+    unknown = set(rows) - {row for row, _ in plan.runs}
+    if unknown or not rows:
+        raise InvalidInputError(
+            f"there are no rows {sorted(unknown)} in {plan.name}; it has"
+            f" {', '.join(dict.fromkeys(row for row, _ in plan.runs))}"
+        )
+    if type(experiment).figures is not Experiment.figures:
+        raise InvalidInputError(
+            f"the figures of {plan.name} need all of its runs: make it as a whole"
+        )
+    again = replace(plan, runs={key: each for key, each in plan.runs.items() if key[0] in rows})
+    made = dict(
+        zip(
+            [cell.folder for cell in again.cells],
+            tried_cells(again.cells, jobs=jobs, watch=watch),
+            strict=True,
+        )
+    )
+    results: dict[Key, list[Result]] = {}
+    for key, cells in again.runs.items():
+        for cell in cells:
+            outcome = made[cell.folder]
+            if isinstance(outcome, NoSolutionError):
+                raise outcome
+            results.setdefault(key, []).append(outcome)
+    fresh = experiment.measured(results, scale, plan.seeds)
+    found = Measured(
+        tuple(document["columns"]),
+        {row: fresh.rows[row] if row in rows else each for row, each in document["rows"].items()},
+        document["unit"],
+    )
+    before, after = document["settings"], _settings(again)
+    settings = {
+        (each["row"], each["columns"]): told["shared"] | each["settings"]
+        for told in (before, after)
+        for each in told["runs"]
+    }
+    claims = experiment.judged(found, {}, scale, len(plan.seeds))
+    document = {
+        **document,
+        "rows": {row: dict(each) for row, each in found.rows.items()},
+        "settings": _divided(settings),
+        "made_again": {
+            **document.get("made_again", {}),
+            **dict.fromkeys(sorted(rows), _machine()),
+        },
+        **_judgement(experiment, scale, len(plan.seeds), found, claims),
+    }
+    files = _files(experiment, found, claims, document)
+    for name, figure in experiment.figures(found, results, scale).items():
+        for kind in ("svg", "png"):
+            files[f"{name}.{kind}"] = picture(figure, kind, dpi=120)
+    for name, content in files.items():
+        write_whole(kept / name, content)
+    return document
+
+
 def _judgement(
     experiment: Experiment, scale: Scale, n_seeds: int, found: Measured, claims: Sequence[Claim]
 ) -> dict[str, Any]:
@@ -350,6 +444,10 @@ def _foot(experiment: Experiment, document: Mapping[str, Any]) -> str:
         )
     notes += experiment.tried(scale)
     notes += _told_settings(document["settings"]["shared"])
+    notes += [
+        f"{row} was made again on {how['date']}, with version {how['version']}."
+        for row, how in document.get("made_again", {}).items()
+    ]
     notes.append(
         f"{machine['date']}, {machine['cores']} cores, {machine['system']}, version"
         f" {machine['version']}."
@@ -367,6 +465,11 @@ def _settings(plan: Plan) -> dict[str, Any]:
         }
         for key, (cell, *_) in plan.runs.items()
     }
+    return _divided(told)
+
+
+def _divided(told: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return settings that all runs share, and for each those that are its own."""
     first = next(iter(told.values()), {})
     shared = {
         name: value

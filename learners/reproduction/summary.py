@@ -127,8 +127,9 @@ def _in_short(found: Sequence[Mapping[str, Any]], told: Sequence[Told]) -> Itera
     own = sum(claim["paper_p"] is not None for _, claim in told)
     if own:
         yield (
-            f"Of {own} differences that the papers print with a ±, {len(_weak(told))} are not"
-            " significant in the papers themselves: [which](#not-significant-in-the-papers)."
+            f"Of {own} of these claims the papers print the difference with a ±. Of those"
+            f" {len(_weak(told))} are not significant in the papers themselves:"
+            " [which](#not-significant-in-the-papers)."
         )
     unfair = sorted({str(claim["caveat"]) for _, claim in told if claim["caveat"]})
     for text in unfair:

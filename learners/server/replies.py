@@ -28,7 +28,8 @@ def faults(
     replies
         What came, of whatever kind it is.
     norm_limit
-        How many times the median of the norms a norm may be.
+        How many times the median of the norms a norm may be; of a lone reply, how many times that
+        of what was sent.
     """
     found: dict[int, str] = {}
     for client, question in asked.items():
@@ -42,7 +43,7 @@ def faults(
         if wrong is not None:
             found[client] = wrong
     sound = {client: replies[client] for client in asked if client not in found}
-    return found | _oversized(task, sound, norm_limit)
+    return found | _oversized(task, asked, sound, norm_limit)
 
 
 def _fault(task: Task, asked: Asked, reply: object) -> str | None:
@@ -70,8 +71,10 @@ def _fault(task: Task, asked: Asked, reply: object) -> str | None:
     return None
 
 
-def _oversized(task: Task, replies: Mapping[int, Any], limit: float) -> dict[int, str]:
-    """Return whose models are too large beside the others'.
+def _oversized(
+    task: Task, asked: Mapping[int, Asked], replies: Mapping[int, Any], limit: float
+) -> dict[int, str]:
+    """Return whose models are too large beside the others', or a lone one beside what was sent.
 
     The lower of two middle norms is the median: of two replies the smaller one is the measure, or
     the larger could be of any size. Norms of zero are no measure.
@@ -82,10 +85,16 @@ def _oversized(task: Task, replies: Mapping[int, Any], limit: float) -> dict[int
         if not isinstance(form, Rows) or not form.compared:
             continue
         norms = {c: form.norm(reply[name]) for c, reply in replies.items() if name in reply}
-        median = sorted(norms.values())[(len(norms) - 1) // 2] if norms else 0.0
+        measure, whose = (
+            sorted(norms.values())[(len(norms) - 1) // 2] if norms else 0.0,
+            "the median",
+        )
+        if len(norms) == 1:  # a method may ask one client after the other
+            sent = asked[next(iter(norms))].message.get(name)
+            measure, whose = 0.0 if sent is None else form.norm(sent), "that of what was sent"
         for client, norm in norms.items():
-            if 0 < limit * median < norm:
+            if 0 < limit * measure < norm:
                 found.setdefault(
-                    client, f"the norm of {name} is {norm / median:.3g} times the median"
+                    client, f"the norm of {name} is {norm / measure:.3g} times {whose}"
                 )
     return found

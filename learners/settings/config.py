@@ -56,7 +56,8 @@ class RunConfig:
         How the server combines models: mean, median, geometric-median, or trimmed-mean, krum,
         multi-krum, the last three with a share of liars after a colon (0.2 if it is missing).
     norm_limit
-        Leave out a reply whose model norm exceeds this many times the median norm of the round.
+        Leave out a reply whose model norm exceeds this many times the median norm of the round; a
+        client that is asked alone, this many times the norm of the model it was sent.
     rounds
         Number of rounds.
     participation

@@ -323,9 +323,13 @@ class Fig3(Experiment):
         """Return that influence is that of oneself and similar clients, and not symmetric."""
         told = [above(found, "own", "equal share", column) for column in found.columns]
         told += [above(found, ALIKE, OTHERS, column) for column in found.rows.get(ALIKE, {})]
-        # A mean of sizes is never below zero: what counts is that no seed has a symmetric matrix.
+        # "Not always symmetric", the paper says. A mean of sizes is never below zero: what counts
+        # is that no seed has a symmetric matrix.
         odd = [
-            exact(f"influence is never symmetric ({column})", min(found.rows["asymmetry"][column]))
+            exact(
+                f"influence is not always symmetric: it is so with no seed ({column})",
+                min(found.rows["asymmetry"][column]),
+            )
             for column in found.columns
         ]
         return [*told, *odd]

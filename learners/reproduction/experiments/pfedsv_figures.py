@@ -402,7 +402,10 @@ class Likeness(Experiment):
 
     def notes(self, scale: Scale) -> Sequence[str]:
         """Return what differs."""
-        told = "The paper quotes the observation from other work; it measures nothing of it."
+        told = (
+            "The paper quotes the observation from other work, of local models in a federation; it"
+            " measures nothing of it. Clients here train alone."
+        )
         return [_SMOKE_NOTE] if scale == "smoke" else [told]
 
 

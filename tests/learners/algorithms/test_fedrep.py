@@ -20,8 +20,22 @@ def test_one_step_of_the_head_then_one_of_the_body():
 
 def test_all_body_and_no_head_is_federated_averaging_bit_for_bit():
     _, plain = literal.play("fedavg")
-    _, shared = literal.play("fedrep", cut="none", body_epochs=2)
+    _, shared = literal.play("fedrep", cut="none")
     assert torch.equal(shared[-1].state["body"], plain[-1].state["model"])
+
+
+def test_the_body_trains_as_many_epochs_as_other_models_unless_told():
+    start = literal.other_model()
+    bodies = {}
+    for epochs in (None, 1, 3):
+        one = literal.client("fedrep", body_epochs=epochs, local_epochs=3, batch_size=6)
+        bodies[epochs] = train_head_then_body.run(one, {"body": start[BODY]})["body"]
+    assert torch.equal(bodies[None], bodies[3])
+    assert not torch.equal(bodies[None], bodies[1])
+    method = one.algorithm
+    assert [method.passes(4), type(method)().passes(4), type(method)(cut="none").passes(4)] == [
+        7, 8, 4,
+    ]  # fmt: skip
 
 
 def test_only_bodies_travel():

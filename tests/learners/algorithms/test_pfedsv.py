@@ -85,6 +85,44 @@ def test_equations_2_3_and_4_values_of_models_are_shapley_values_of_their_averag
     assert np.ptp(reply["values"]) > 0.05
 
 
+def test_with_the_own_model_in_every_coalition_others_are_worth_what_they_add():
+    client, models = game(utility="loss", players="others")
+    value = literal_utility(client, models, "loss")
+    reply = collaborate.run(client, {"models": models[1:]})
+
+    def added(members):
+        return value({0, *(j + 1 for j in members)}) - value({0})
+
+    assert reply["values"][0] == pytest.approx(value({0}))
+    np.testing.assert_allclose(reply["values"][1:], by_permutations(added, 3), atol=1e-6)
+    assert reply["values"].sum() == pytest.approx(value({0, 1, 2, 3}))
+    assert reply["evaluations"] == 2**3 + 1
+    everybody = game(utility="loss")[0]
+    plain = collaborate.run(everybody, {"models": models[1:]})
+    assert np.abs(plain["values"] - reply["values"]).max() > 0.05
+
+
+def test_a_client_without_downloads_is_worth_its_own_model():
+    client, models = game(0, players="others")
+    reply = collaborate.run(client, {"models": models[1:]})
+    assert reply["values"] == pytest.approx([literal_utility(client, models, "accuracy")({0})])
+    assert torch.equal(client.memory["model"], models[0])
+
+
+def test_the_distance_to_the_last_model():
+    client, models = game(self_distance="last")
+    for last in (client.site.initial, None):
+        last = client.memory["model"] if last is None else last
+        client.memory["model"] = models[0]
+        value = literal_utility(client, models, "accuracy")
+        phi = np.maximum(by_permutations(value, 4), 0.0)
+        away = [float((models[0] - row).norm()) for row in (last, *models[1:])]
+        weights = phi / away
+        collaborate.run(client, {"models": models[1:]})
+        expected = sum(w * row for w, row in zip(weights / weights.sum(), models, strict=True))
+        torch.testing.assert_close(client.memory["model"], expected.float())
+
+
 def test_algorithm_2_samples_three_permutations_per_model():
     client, models = game(method="permutation", utility="loss")
     value = literal_utility(client, models, "loss")
@@ -116,6 +154,7 @@ def test_equation_5_by_hand():
         ("nearest", [0.4 / 1, 0.3 / 3, 0.0, 0.2 / 2]),
         ("mean", [0.4 / 2, 0.3 / 3, 0.0, 0.2 / 2]),
         ("exclude", [0.0, 0.3 / 3, 0.0, 0.2 / 2]),
+        ("printed", [0.4 / 1e-6, 0.3 / 3, 0.0, 0.2 / 2]),
     ],
 )
 def test_equation_6_by_hand(self_distance, expected):
