@@ -48,30 +48,6 @@ def test_every_page_is_in_the_site():
     assert [str(page) for page in pages if f"{page}\n" not in nav and page not in linked] == []
 
 
-def broad_lines(page):
-    """Return the numbers of lines of prose over 120 columns; tables and code may be broad."""
-    code = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
-    text = code.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
-    lines = enumerate(text.splitlines(), 1)
-    return [
-        number for number, line in lines if len(line) > 120 and not line.lstrip().startswith("|")
-    ]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_line_of_prose_is_over_120_columns(page):
-    assert broad_lines(page) == []
-
-
-TRACES = ("the day before", "yesterday", "last week", "this morning", "(wanted", "wanted:", "TODO")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_page_is_a_diary(page):
-    text = page.read_text()
-    assert [trace for trace in TRACES if trace in text] == []
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_link_is_called_what_the_page_is_called_not_its_file(page):
     texts = re.findall(r"\[([^\]]+)\]\([^)]*\)", page.read_text())

@@ -1,4 +1,4 @@
-"""Layers and rooms: what an import loads, what is public and private, and how full a room is."""
+"""Layers: what an import loads, and what is public and private."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,12 +56,6 @@ def test_every_public_name_can_be_imported(name):
 
 PACKAGES = ("coalitions", "solvers", "learners", "cli")
 
-LIKE_PLUG_INS = {
-    "algorithms", "sources", "backends", "estimators", "semivalue_estimators", "pair_estimators",
-    "models", "data_models",
-}  # fmt: skip
-"""Folders whose modules are all of one kind: there may be any number."""
-
 
 def modules() -> list[Path]:
     """Return all modules of the four packages, relative to the root of the repository."""
@@ -108,13 +101,3 @@ def test_what_is_private_to_another_folder_is_noticed():
     assert not private_to_another("solvers.proofs", "solvers.proofs._tree")
     assert not private_to_another("cli", "numpy._core")
     assert not private_to_another("cli", "solvers.__version__")
-
-
-def test_no_folder_is_crowded():
-    rooms = Counter(path.parent for path in modules() if path.name != "__init__.py")
-    assert len(rooms) > 20
-    assert {
-        str(room): count
-        for room, count in rooms.items()
-        if count > 14 and room.name not in LIKE_PLUG_INS
-    } == {}

@@ -1,8 +1,7 @@
-"""Tables for a paper: pdflatex knows every letter, and the kept ones are those of their figures."""
+"""Tables for a paper: pdflatex knows every letter."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -26,20 +25,6 @@ def test_names_of_rows_and_columns_are_letters_that_pdflatex_knows(name):
     found = Measured(tuple(names), dict.fromkeys(names, figures))
     text = latex(found, experiment.printed)
     assert text.isascii(), {letter for letter in text if not letter.isascii()}
-
-
-@pytest.mark.parametrize(
-    "path", sorted(KEPT.glob("*/table.tex")), ids=lambda path: path.parent.name
-)
-def test_a_kept_table_is_that_of_its_figures(path):
-    text = path.read_text()
-    assert text.isascii()
-    kept = json.loads((path.parent / "experiment.json").read_text())
-    page = (path.parent / "table.md").read_text()
-    head = next(line for line in page.splitlines() if line.startswith(f"| {kept['unit']} |"))
-    columns = tuple(head.strip("| ").split(" | ")[1:])
-    printed = EXPERIMENTS[kept["name"]]().printed
-    assert text == latex(Measured(columns, kept["rows"], kept["unit"]), printed)
 
 
 def test_symbols_are_mathematics_and_what_would_be_a_command_is_a_letter():
