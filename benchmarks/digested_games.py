@@ -52,7 +52,11 @@ def games():
 
 
 def _smooth(weights, rows):
-    return np.sqrt(np.abs(rows @ weights)) + 0.3 * rows[:, 0] * rows[:, -1]
+    # Added up in order: a product of matrices may round differently where rows come in batches.
+    total = np.zeros(len(rows))
+    for player, weight in enumerate(weights):
+        total += rows[:, player] * weight
+    return np.sqrt(np.abs(total)) + 0.3 * rows[:, 0] * rows[:, -1]
 
 
 def _distances(points):
