@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[learners,dev]' && \
 	echo ' installed; loading for the first time' && \
-	$(BIN)/python -c 'import cli.experiments.compare, cli.report.writing, learners.comparisons.comparison' && \
+	$(BIN)/python -c 'import cli.experiments.compare, cli.report.writing, learners.experiments.variants' && \
 	touch $@
 
 # Teams with a proof, then a federation compared over seeds, then a report. It replaces what it wrote before.

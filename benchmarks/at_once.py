@@ -33,12 +33,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import learners.algorithms.fedc2i as fedc2i
-import learners.server.engines.local as local
+import learners.server.local_engine as local
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.client import examination, gradients, stacked
+from learners.client import gradients
+from learners.client import stacked_testing as examination
+from learners.client import stacked_training as stacked
 from learners.client.client import Site
-from learners.client.live_memory import LiveMemory
-from learners.client.stacked import Stacking
+from learners.client.gradients import LiveMemory
+from learners.client.stacked_training import Stacking
 from learners.measures.goal import goal_of
 from learners.models.network import build_model
 from learners.rehearsal import rehearse

@@ -121,11 +121,11 @@ def federation(model: str, workers: int, n_clients: int = CLIENTS, algorithm: st
 
     from learners.algorithm import build_algorithm
     from learners.client.client import Site
-    from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
+    from learners.data.client_data import ClientData, FederatedData, Split, classes, of_pictures
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
-    from learners.server.engines.local import local_engine
     from learners.server.federation import Federation
+    from learners.server.local_engine import local_engine
     from learners.settings.config import RunConfig
 
     config = RunConfig(
@@ -375,8 +375,8 @@ def coalitions_ours() -> dict[str, float]:
     import torch
 
     from learners.client.client import Samples
-    from learners.client.utility import ModelGame
-    from learners.data.contents import Split
+    from learners.client.model_games import ModelGame
+    from learners.data.client_data import Split
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
 
@@ -401,10 +401,10 @@ def coalitions_two(workers: str) -> dict[str, float]:
     from learners.algorithm import build_algorithm
     from learners.client.client import Site
     from learners.client.tasks import shapley
-    from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
+    from learners.data.client_data import ClientData, FederatedData, Split, classes, of_pictures
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Workspace
-    from learners.server.engines.local import local_engine
+    from learners.server.local_engine import local_engine
     from learners.settings.config import RunConfig
 
     torch.set_num_threads(1)

@@ -21,8 +21,8 @@ import numpy as np
 
 from coalitions import CoalitionStructure, adjusted_rand_index
 from learners import run
-from learners.comparisons.paired import paired_difference
 from learners.data.ground_truth import detection
+from learners.experiments.paired_statistics import paired_difference
 from learners.runs.reading import read_run
 
 HOSPITALS, GROUPS, COLUMNS, TEST_ROWS = 12, 3, 20, 300

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from cli.report.inversion_picture import draw_inversion
+from cli.report.data_pictures import draw_inversion
 from learners.attacks.inversion import Attacked, inversion_of
 from learners.privacy.mechanism import Privacy
 from learners.settings.config import RunConfig

@@ -29,7 +29,7 @@ import torch
 # The program solvers.py beside this one would hide the package of that name.
 sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
 
-import learners.server.engines.local  # noqa: E402
+import learners.server.local_engine  # noqa: E402
 from learners.client.client import answer  # noqa: E402
 from learners.runs.run import run  # noqa: E402
 from learners.settings.seeding import stream  # noqa: E402
@@ -88,11 +88,11 @@ def accuracy(method, seed, share, attack, settings):
         config["aggregation"] = f"{rule}:{share}" if rule in WITH_SHARE else rule
     if attack == "wrong labels":
         config["poison"] = [f"wrong-labels:{','.join(map(str, attackers))}"]
-    learners.server.engines.local.answer = attacking(attackers, ATTACKS.get(attack))
+    learners.server.local_engine.answer = attacking(attackers, ATTACKS.get(attack))
     try:
         scores = run(config).per_client_test_accuracy
     finally:
-        learners.server.engines.local.answer = answer
+        learners.server.local_engine.answer = answer
     honest = [score for c, score in enumerate(scores) if c not in attackers]
     return float(np.mean([score for score in honest if score is not None]))
 

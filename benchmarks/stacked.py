@@ -22,14 +22,14 @@ import torch
 from learners import run
 from learners.algorithm import build_algorithm
 from learners.client.client import Site
-from learners.client.stacked import Stacking
+from learners.client.stacked_training import Stacking
 from learners.client.tasks import evaluate_many, fine_tune_pairs, gradient
-from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
+from learners.data.client_data import ClientData, FederatedData, Split, classes, of_pictures
 from learners.devices import to_device
 from learners.models.network import build_model
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.server.engines.local import local_engine, stacked_engine
+from learners.server.local_engine import local_engine, stacked_engine
 from learners.settings.config import RunConfig
 
 SIDES = {"mlp": 8}

@@ -30,7 +30,7 @@ from learners.data.ground_truth import (
     label_overlap,
     true_structure,
 )
-from learners.server.engines import local
+from learners.server import local_engine as local
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ import cli.federation
 import cli.games
 import cli.plugins
 from cli.terminal.help import Command, group_of, in_order, summary
-from cli.terminal.text import visible
+from cli.terminal.output import visible
 from coalitions import __version__
 from coalitions.compiling.clock import when_long
 

@@ -1,11 +1,10 @@
 """Choose options with the same budget for two methods, then compare them on other seeds."""
 
-from learners.comparisons.cells import run_cells
-from learners.comparisons.comparison import planned_runs
-from learners.comparisons.paired import standings
-from learners.comparisons.variants import variant_of
-from learners.tuning.search import Search, tune
-from learners.tuning.space import declared_space
+from learners.experiments.cells import run_cells
+from learners.experiments.paired_statistics import standings
+from learners.experiments.search_space import declared_space
+from learners.experiments.tuning import Search, tune
+from learners.experiments.variants import planned_runs, variant_of
 
 SETTINGS = {"clients": 4, "train_size": 40, "rounds": 6, "workers": 1}
 METHODS = ("fedprox", "ditto")

@@ -18,13 +18,13 @@ except ImportError as error:
 if TYPE_CHECKING:
     from learners.algorithm import ALGORITHMS, Algorithm
     from learners.client.client import Client
+    from learners.client.model_games import ModelGame
     from learners.client.training import Fitted, fit
-    from learners.client.utility import ModelGame
+    from learners.data.client_data import FederatedData
     from learners.data.clients import federated_data
-    from learners.data.contents import FederatedData
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
-    from learners.data.own import federation_of
+    from learners.data.own.federation_of import federation_of
     from learners.loggers.callback import Callback
     from learners.models import MODELS, Network, build_model
     from learners.runs.run import Result, load_model, resume, run
@@ -38,16 +38,16 @@ _HOME = {
     "learners.algorithm": ("ALGORITHMS", "Algorithm"),
     "learners.settings.config": ("RunConfig",),
     "learners.data.clients": ("federated_data",),
-    "learners.data.contents": ("FederatedData",),
+    "learners.data.client_data": ("FederatedData",),
     "learners.data.dataset": ("DATASETS", "DataSet", "Images", "ImageSet"),
     "learners.runs.run": ("Result", "load_model", "resume", "run"),
     "learners.server.federation": ("Federation",),
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
-    "learners.data.own": ("federation_of",),
+    "learners.data.own.federation_of": ("federation_of",),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.client.client": ("Client",),
     "learners.client.training": ("Fitted", "fit"),
-    "learners.client.utility": ("ModelGame",),
+    "learners.client.model_games": ("ModelGame",),
     "learners.settings.options": ("option",),
     "learners.task": ("TASKS", "Message", "Reveals", "Task"),
 }

@@ -10,7 +10,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.contents import KINDS, Kind
+from learners.data.client_data import KINDS, Kind
 from learners.rows.workspace import predicted
 from learners.settings.config import RunConfig
 from learners.settings.conversion import from_values
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.contents import Batch, FederatedData
+    from learners.data.client_data import Batch, FederatedData
     from learners.rows.parameters import Layout, Params
     from learners.server.federation import Federation
 

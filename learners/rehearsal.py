@@ -32,14 +32,14 @@ from torch.utils._pytree import tree_leaves
 from coalitions.errors import CoalitionError
 from learners.algorithm import build_algorithm
 from learners.client.client import Client, Site
-from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
+from learners.data.client_data import ClientData, FederatedData, Split, classes, of_pictures
 from learners.devices import Passage, crossing
 from learners.models.network import build_model
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.server.engines.engine import Engine, Replies
-from learners.server.engines.local import local_engine
+from learners.server.engine import Engine, Replies
 from learners.server.federation import Federation
+from learners.server.local_engine import local_engine
 from learners.settings.config import RunConfig
 from learners.settings.seeding import stream
 from learners.task import Message, Task

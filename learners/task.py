@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coalitions.registry import Registry
-from learners.forms import COUNT, TRAINED, Form, Number, Rows
+from learners.reply_schema import COUNT, TRAINED, Form, Number, Rows
 
 if TYPE_CHECKING:
     from learners.client.client import Client
@@ -94,7 +94,7 @@ def task(
         See `Task`.
     **reply
         Entries its replies have, and what each reveals; with a form, how each looks: see
-        `learners.forms`.
+        `learners.reply_schema`.
     """
     entries = {key: value if isinstance(value, tuple) else (value,) for key, value in reply.items()}
     reveals = {key: value[0] for key, value in entries.items()}

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from learners.comparisons.scores import Score
-    from learners.comparisons.variants import Variant
+    from learners.experiments.scores import RunScore
+    from learners.experiments.variants import Variant
     from learners.runs.run import Result
 
 
@@ -38,9 +38,15 @@ def comparison_document(
     metric
         What they are compared by; what the runs are judged by if None.
     """
-    from learners.comparisons.comparison import poisoned_clients
-    from learners.comparisons.paired import CONFIDENCE, best_of, not_settled, ranks, standings
-    from learners.comparisons.scores import main_metric, score_of
+    from learners.experiments.paired_statistics import (
+        CONFIDENCE,
+        best_of,
+        not_settled,
+        ranks,
+        standings,
+    )
+    from learners.experiments.scores import main_metric, score_of
+    from learners.experiments.variants import poisoned_clients
 
     documents = {name: [run.document() for run in runs] for name, runs in results.items()}
     metric = metric or main_metric(next(iter(documents.values()))[0])
@@ -156,13 +162,13 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _by_domain(
-    scores: Sequence[Score], domains: Sequence[str], liars: Collection[int]
+    scores: Sequence[RunScore], domains: Sequence[str], liars: Collection[int]
 ) -> dict[str, dict[str, Any]]:
     """Return what the honest clients of each domain score on average, in every seed and over seeds.
 
     Empty where there are no domains, or no figures of single clients.
     """
-    from learners.comparisons.domains import domain_means
+    from learners.experiments.scores import domain_means
 
     if not all(score.per_client for score in scores):
         return {}
@@ -183,7 +189,7 @@ def _by_domain(
 
 
 def _gains(
-    ours: Sequence[Score], theirs: Sequence[Score], liars: Collection[int]
+    ours: Sequence[RunScore], theirs: Sequence[RunScore], liars: Collection[int]
 ) -> dict[str, int] | None:
     """Count the honest clients of all seeds that are better, equally and worse off with ours.
 

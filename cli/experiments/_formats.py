@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coalitions.files.latex import latex_text
 from coalitions.files.text import json_text
-from learners.comparisons.paired import Difference, best_sentence, difference_text
+from learners.experiments.paired_statistics import Difference, best_sentence, difference_text
 
 if TYPE_CHECKING:
     from rich.console import Console

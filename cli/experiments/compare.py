@@ -20,9 +20,12 @@ from cli.experiments._shared import (
     Algorithms,
     Seed,
     Shared,
+    check_overruled,
+    check_seeds,
+    not_tuned,
     shared_by_all,
+    tuned_settings,
 )
-from cli.experiments._tuned import check_overruled, check_seeds, not_tuned, tuned_settings
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import (
@@ -32,15 +35,15 @@ from cli.terminal.output import (
     Verbose,
     loudness,
     say_loading,
+    split_names,
     stderr,
     stdout,
 )
-from cli.terminal.text import split_names
 from coalitions.errors import InvalidInputError, did_you_mean
 
 if TYPE_CHECKING:
-    from learners.comparisons.cells import Cell
-    from learners.comparisons.variants import Variant
+    from learners.experiments.cells import Cell
+    from learners.experiments.variants import Variant
     from learners.runs.run import Result
 
 _USUAL = ("local", "fedavg")
@@ -154,8 +157,8 @@ def compare_command(
             if name != "all":
                 check_names({"algorithms": name}, plugin)
     say_loading(quiet)
-    from learners.comparisons.baseline import record_baseline
-    from learners.comparisons.comparison import planned_runs
+    from learners.experiments.scores import record_baseline
+    from learners.experiments.variants import planned_runs
     from learners.settings.seeding import seeds_of
 
     shared = shared_by_all(
@@ -224,7 +227,7 @@ def _rows(
         What --variant, --set and --sweep say.
     """
     from learners.algorithm import ALGORITHMS
-    from learners.comparisons.variants import (
+    from learners.experiments.variants import (
         checked_rows,
         read_sweep,
         read_variant,
@@ -267,7 +270,7 @@ def _check_metric(metric: str | None, cells: Sequence[Cell]) -> None:
 
 def _check_domains(metric: str | None, cells: Sequence[Cell]) -> None:
     """Refuse what --by-domain cannot show, before the first run."""
-    from learners.comparisons.comparison import poisoned_clients
+    from learners.experiments.variants import poisoned_clients
     from learners.measures.metrics import LOSS
 
     if metric == LOSS:
@@ -299,8 +302,8 @@ def _results(
     verbose: bool,
 ) -> dict[str, list[Result]]:
     """Return each row's results, one per seed, with a line on how far things are."""
-    from learners.comparisons.cells import run_cells
-    from learners.comparisons.scores import score_of
+    from learners.experiments.cells import run_cells
+    from learners.experiments.scores import score_of
 
     messages = stderr()
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.experiments._cost import PATIENCE, costs
-from cli.experiments._progress import CellsLine
+from cli.experiments._progress import PATIENCE, CellsLine, costs
 from cli.experiments._shared import SEEDS, SEEDS_HELP
 from cli.terminal.completion import completion
 from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
@@ -137,7 +136,7 @@ def _show(done: Reproduced) -> None:
     from rich import box
     from rich.table import Table
 
-    from learners.reproduction.tables import figure_of
+    from learners.reproduction.pages import figure_of
 
     console = stdout()
     table = Table(title=f"{done.plan.name}: {done.plan.experiment.title}", box=box.SIMPLE)

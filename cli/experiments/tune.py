@@ -10,24 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.experiments._progress import CellsLine
-from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all
-from cli.experiments._tuned import tuned_text
+from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all, tuned_text
 from cli.terminal import run_options as flags
-from cli.terminal.output import (
-    Json,
-    Plugin,
-    Quiet,
-    Verbose,
-    loudness,
-    print_json,
-    stderr,
-    stdout,
-)
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from learners.comparisons.cells import Cell
-    from learners.tuning.search import Found, Search, Strategy
+    from learners.experiments.cells import Cell
+    from learners.experiments.tuning import Found, Search, Strategy
 
 
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
@@ -112,7 +102,7 @@ def tune_command(
         raise InvalidInputError(
             f"--output {output}: there is no folder {output.parent} to write to"
         )
-    from learners.tuning.search import FIRST_SEED, tune
+    from learners.experiments.tuning import FIRST_SEED, tune
 
     shared = shared_by_all(
         config,
@@ -153,10 +143,10 @@ def _search(
     strategy: str,
     seed: int,
 ) -> Search:
-    from learners.comparisons.variants import set_options, value_of, variant_of
+    from learners.experiments.search_space import Space, read_space, space_of
+    from learners.experiments.tuning import Search
+    from learners.experiments.variants import set_options, value_of, variant_of
     from learners.settings.config import RunConfig
-    from learners.tuning.search import Search
-    from learners.tuning.space import Space, read_space, space_of
 
     if strategy not in ("random", "halving"):
         raise InvalidInputError(f"--strategy is random or halving, not {strategy!r}")
@@ -226,7 +216,7 @@ class _Progress:
 
     def carry(self, cells: Sequence[Cell]) -> Sequence[Any]:
         """Carry out the cells of a rung."""
-        from learners.comparisons.cells import tried_cells
+        from learners.experiments.cells import tried_cells
 
         with CellsLine(cells, self._jobs, shown=not self._quiet, verbose=self._verbose) as line:
             return tried_cells(cells, jobs=self._jobs, watch=line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from cli.federation._methods import known_methods
+from cli.federation.options import known_methods
 from cli.terminal.output import Json, Plugin, print_json, stdout
 
 

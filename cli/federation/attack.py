@@ -41,7 +41,7 @@ def attack_command(
 
     Example: coalitions attack runs/first --pictures 1
     """
-    from cli.report.inversion_picture import draw_inversion
+    from cli.report.data_pictures import draw_inversion
     from coalitions.files.writing import write_json
     from learners.attacks.inversion import inversion_of
     from learners.runs.folder import RunFolder

@@ -1,4 +1,4 @@
-"""`coalitions options`: every setting of a run and every option of an algorithm, from the table."""
+"""The federated methods there are, for commands that only tell about them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,32 @@ from typing import Annotated
 
 import typer
 
-from cli.federation._methods import known_methods
 from cli.terminal.completion import UNLISTED, completion, registered
 from cli.terminal.output import Json, Plugin, print_json, stdout
-from coalitions.registry import unknown_name
+from coalitions.registry import installed_plugins, unknown_name
 from learners.settings.config import RunConfig
 from learners.settings.options import OBSERVABLES, Option, options_of, written
+
+
+def known_methods(plugins: Sequence[str] | None) -> dict[str, type]:
+    """Return the methods by name; where no plug-in may bring more, without loading torch.
+
+    Parameters
+    ----------
+    plugins
+        Modules that the user named.
+    """
+    if plugins or installed_plugins():
+        from learners.algorithm import ALGORITHMS
+
+        return {name: ALGORITHMS[name] for name in ALGORITHMS}
+    from learners.settings.declared_options import declared_methods
+
+    return dict(declared_methods())
+
+
+# ----------------------------------------------------------------------------------------
+# `coalitions options`: every setting of a run and every option of an algorithm, from the table.
 
 
 def options_command(

@@ -44,7 +44,7 @@ def report_command(
         raise InvalidInputError("--every has no effect without --watch")
     target = output or folders[0] / "report.html"
     if watch:
-        from cli.report.watching import watched
+        from cli.report.writing import watched
 
         watched(folders, target, 5.0 if every is None else every)
     from cli.report.writing import write_page

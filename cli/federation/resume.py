@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.federation._stopped import told_when_stopped
-from cli.federation.run import Log, show
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness
-from cli.terminal.round_progress import RoundProgress
-from cli.terminal.text import split_names
+from cli.federation.run import Log, show, told_when_stopped
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, split_names
+from cli.terminal.progress import RoundProgress
 
 
 def resume_command(
@@ -28,7 +26,7 @@ def resume_command(
 
     Example: coalitions resume runs/first
     """
-    from learners.loggers.named import loggers_of, logs_in
+    from learners.loggers.file_loggers import loggers_of, logs_in
     from learners.runs.folder import RunFolder
     from learners.runs.run import resume
 

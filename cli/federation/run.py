@@ -1,25 +1,73 @@
-"""`coalitions run`: a federated run, from its flags to its folder."""
+"""What a run that is stopped by Ctrl-C says: which round is kept, and how to go on."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.federation._stopped import told_when_stopped
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
-from cli.terminal.round_progress import RoundProgress
-from cli.terminal.text import split_names
+from cli.terminal.output import (
+    Json,
+    Plugin,
+    Quiet,
+    Verbose,
+    loudness,
+    print_json,
+    split_names,
+    stderr,
+    stdout,
+)
+from cli.terminal.progress import RoundProgress
 from coalitions.characters import listed, quoted
 
 if TYPE_CHECKING:
-    from learners.runs.forecast import Forecast
+    from learners.runs.forecast import CostForecast
     from learners.runs.run import Result
+
+
+@contextmanager
+def told_when_stopped(folder: Path, rounds: int, *, quiet: bool) -> Iterator[None]:
+    """Say on Ctrl-C which round of a run is kept, and how to go on.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    rounds
+        Rounds of the whole run.
+    quiet
+        Say nothing.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet and (folder / "config.toml").is_file():
+            stderr().print(_kept_rounds(folder, rounds), style="dim", soft_wrap=True, markup=False)
+        raise
+
+
+def _kept_rounds(folder: Path, rounds: int) -> str:
+    from learners.runs.checkpoint import newest_first, round_of
+
+    done = [round_of(file) for file in newest_first(folder / "checkpoints")]
+    if not done:
+        return f"No round is kept yet; `coalitions resume {folder}` begins again."
+    if done[0] == rounds:
+        return f"All {rounds} rounds are kept; `coalitions resume {folder}` writes the result."
+    return (
+        f"Round {done[0]} of {rounds} is saved; `coalitions resume {folder}` continues with round"
+        f" {done[0] + 1}."
+    )
+
+
+# ----------------------------------------------------------------------------------------
+# `coalitions run`: a federated run, from its flags to its folder.
 
 Log = Annotated[
     list[str] | None,
@@ -83,7 +131,7 @@ def run_command(
         show_forecast(told, json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
-    from learners.loggers.named import loggers_of
+    from learners.loggers.file_loggers import loggers_of
     from learners.runs.run import run
 
     loggers = loggers_of(split_names(log, "--log"))
@@ -121,7 +169,7 @@ def show(result: Result, json_output: bool) -> None:
         console.print(f"{key:<22}{value}", soft_wrap=True, markup=False)
 
 
-def show_forecast(forecast: Forecast, json_output: bool) -> None:
+def show_forecast(forecast: CostForecast, json_output: bool) -> None:
     """Print what a run would take: its configuration as TOML, the estimates as comments in it."""
     if json_output:
         print_json(forecast.document())
@@ -149,7 +197,7 @@ def _summary(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _scores(document: Mapping[str, Any]) -> dict[str, str]:
     """Return accuracies and other metrics; what the run is judged by comes first."""
-    from learners.comparisons.scores import ACCURACY, main_metric
+    from learners.experiments.scores import ACCURACY, main_metric
 
     accuracies, metrics = _accuracies(document), _metrics(document)
     first = main_metric(document) == ACCURACY
@@ -214,7 +262,7 @@ def _each(values: Sequence[float | None], document: Mapping[str, Any], form: str
 
 def _left_out(document: Mapping[str, Any]) -> dict[str, str]:
     """Return who was left out, and why: never only with --verbose."""
-    from learners.server.left_out import sentence
+    from learners.server.client_failures import sentence
 
     told = [sentence(each, document["rounds"]) for each in document["left_out"]]
     return {"left out": ("\n" + " " * 22).join(told)} if told else {}

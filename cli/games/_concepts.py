@@ -23,7 +23,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class ConceptQuestion:
     """What was asked, as far as some concept may want to know."""
 
     concept: str
@@ -50,7 +50,7 @@ class Question:
         }
 
 
-class Answer(NamedTuple):
+class ConceptAnswer(NamedTuple):
     """The document, and what can be drawn of it."""
 
     document: Document
@@ -65,7 +65,7 @@ def _names(game: FileGame | NamedGame, coalitions: Iterable[Iterable[int]]) -> l
     return [[game.labels[player] for player in coalition] for coalition in coalitions]
 
 
-def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) -> Answer:
+def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) -> ConceptAnswer:
     document = {
         **more,
         "values": _named(game, estimate.values),
@@ -74,10 +74,10 @@ def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) ->
         "method": estimate.method,
         **({"stopped": estimate.stopped} if estimate.stopped else {}),
     }
-    return Answer(document, estimate)
+    return ConceptAnswer(document, estimate)
 
 
-def _shares(asked: Question, values: FloatVector, **more: object) -> Answer:
+def _shares(asked: ConceptQuestion, values: FloatVector, **more: object) -> ConceptAnswer:
     """Return shares that are not sampled."""
     import numpy as np
 
@@ -85,40 +85,40 @@ def _shares(asked: Question, values: FloatVector, **more: object) -> Answer:
 
     shares = np.asarray(values, np.float64)
     drawn = Estimate(shares, np.zeros(len(shares)), 0, asked.concept, labels=asked.game.labels)
-    return Answer({"values": _named(asked.game, shares), **more}, drawn)
+    return ConceptAnswer({"values": _named(asked.game, shares), **more}, drawn)
 
 
-def _banzhaf(asked: Question) -> Answer:
+def _banzhaf(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.semivalues import banzhaf
 
     return _estimate(asked.game, banzhaf(asked.game, **asked.sampling))
 
 
-def _shapley(asked: Question) -> Answer:
+def _shapley(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.shapley import shapley
 
     return _estimate(asked.game, shapley(asked.game, **asked.sampling))
 
 
-def _beta_shapley(asked: Question) -> Answer:
+def _beta_shapley(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.semivalues import beta_shapley
 
     found = beta_shapley(asked.game, asked.alpha, asked.beta, **asked.sampling)
     return _estimate(asked.game, found, alpha=asked.alpha, beta=asked.beta)
 
 
-def _nucleolus(asked: Question) -> Answer:
+def _nucleolus(asked: ConceptQuestion) -> ConceptAnswer:
     try:
         return _nucleolus_in(asked, "imputations")
     except InfeasibleError as error:
         raise InfeasibleError(f"{error}: --concept prenucleolus") from None
 
 
-def _prenucleolus(asked: Question) -> Answer:
+def _prenucleolus(asked: ConceptQuestion) -> ConceptAnswer:
     return _nucleolus_in(asked, "preimputations")
 
 
-def _nucleolus_in(asked: Question, domain: Any) -> Answer:  # noqa: ANN401 (one of two words)
+def _nucleolus_in(asked: ConceptQuestion, domain: Any) -> ConceptAnswer:  # noqa: ANN401 (one of two words)
     from coalitions.values.nucleolus import nucleolus, verify_nucleolus
 
     found = nucleolus(asked.game, domain=domain)
@@ -136,7 +136,7 @@ def _nucleolus_in(asked: Question, domain: Any) -> Answer:  # noqa: ANN401 (one 
     return _shares(asked, found.payoff, verified=verified, stages=stages)
 
 
-def _least_core(asked: Question) -> Answer:
+def _least_core(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.core import TOLERANCE, least_core, scale_of, zero_normalised_table
 
     found = least_core(asked.game)
@@ -151,13 +151,13 @@ def _least_core(asked: Question) -> Answer:
     )
 
 
-def _core(asked: Question) -> Answer:
+def _core(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.core import core_point
 
     return _shares(asked, core_point(asked.game))
 
 
-def _owen(asked: Question) -> Answer:
+def _owen(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.owen import owen_value
 
     structure = _structure(asked)
@@ -165,7 +165,7 @@ def _owen(asked: Question) -> Answer:
     return _shares(asked, shares, coalitions=_names(asked.game, structure))
 
 
-def _payoffs(asked: Question) -> Answer:
+def _payoffs(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.owen import payoffs
 
     structure = _structure(asked)
@@ -173,13 +173,13 @@ def _payoffs(asked: Question) -> Answer:
     return _shares(asked, shares, coalitions=_names(asked.game, structure))
 
 
-def _structure(asked: Question) -> CoalitionStructure:
+def _structure(asked: ConceptQuestion) -> CoalitionStructure:
     if asked.structure is None:
         raise InvalidInputError("this concept needs --structure FILE with the coalitions")
     return read_structure(asked.structure, asked.game)
 
 
-def _myerson(asked: Question) -> Answer:
+def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.graph import SynergyGraph
     from coalitions.values.myerson import myerson_value
 
@@ -199,15 +199,15 @@ def _myerson(asked: Question) -> Answer:
     return _shares(asked, myerson_value(asked.game, pairs))
 
 
-def _shapley_interaction(asked: Question) -> Answer:
+def _shapley_interaction(asked: ConceptQuestion) -> ConceptAnswer:
     return _interaction(asked, "shapley")
 
 
-def _banzhaf_interaction(asked: Question) -> Answer:
+def _banzhaf_interaction(asked: ConceptQuestion) -> ConceptAnswer:
     return _interaction(asked, "banzhaf")
 
 
-def _interaction(asked: Question, index: Any) -> Answer:  # noqa: ANN401 (one of two words)
+def _interaction(asked: ConceptQuestion, index: Any) -> ConceptAnswer:  # noqa: ANN401 (one of two words)
     from coalitions.values.interactions import pairwise_interactions
 
     found = pairwise_interactions(asked.game, index, **asked.sampling)
@@ -223,19 +223,19 @@ def _interaction(asked: Question, index: Any) -> Answer:  # noqa: ANN401 (one of
         for j in range(i + 1, n)
     ]
     document = {"pairs": pairs, "evaluations": found.evaluations, "method": found.method}
-    return Answer(document, found)
+    return ConceptAnswer(document, found)
 
 
-def _interactions(asked: Question) -> Answer:
+def _interactions(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.interactions import interactions
 
     found = interactions(asked.game, asked.index, asked.order, **asked.sampling)
-    return Answer(found.document, found)
+    return ConceptAnswer(found.document, found)
 
 
 SAMPLING = frozenset({"method", "budget"})
 
-CONCEPTS: dict[str, tuple[Callable[[Question], Answer], frozenset[str]]] = {
+CONCEPTS: dict[str, tuple[Callable[[ConceptQuestion], ConceptAnswer], frozenset[str]]] = {
     "banzhaf": (_banzhaf, SAMPLING),
     "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
     "shapley": (_shapley, SAMPLING),

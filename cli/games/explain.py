@@ -18,10 +18,11 @@ from cli.terminal.output import (
     Missing,
     Symmetrise,
     Threshold,
+    figure,
     print_json,
     stdout,
+    visible,
 )
-from cli.terminal.text import figure, visible
 from coalitions.characters import players_by_name, quoted
 from coalitions.errors import InvalidInputError
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of

@@ -8,23 +8,26 @@ import typer
 
 from cli.games._game_file import read_game
 from cli.terminal.completion import completion
-from cli.terminal.evaluation_progress import EvaluationLine
 from cli.terminal.output import (
     Format,
     GameFile,
     Json,
     Missing,
+    Plot,
     Plugin,
     Quiet,
     Seed,
     Symmetrise,
     Threshold,
+    check_plot,
+    draw,
+    figure,
     loudness,
     print_json,
     stdout,
+    visible,
 )
-from cli.terminal.plot import Plot, check_plot, draw
-from cli.terminal.text import figure, visible
+from cli.terminal.progress import EvaluationLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

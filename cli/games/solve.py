@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demand_flags import DemandFlags, takes_demands
-from cli.games._demands import structures_in_words
+from cli.games._demands import DemandFlags, structures_in_words, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.completion import completion
 from cli.terminal.output import (
@@ -23,12 +22,13 @@ from cli.terminal.output import (
     Threshold,
     Verbose,
     check_writable,
+    figure,
     loudness,
     print_json,
     stderr,
     stdout,
+    visible,
 )
-from cli.terminal.text import figure, visible
 from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
 from solvers.solution_file import read_structure

@@ -16,10 +16,12 @@ from cli.terminal.output import (
     Missing,
     Symmetrise,
     Threshold,
+    figure,
     print_json,
+    split_names,
     stdout,
+    visible,
 )
-from cli.terminal.text import figure, split_names, visible
 from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of

@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.games._concepts import CONCEPTS, NETWORKS, Document, Question
+from cli.data_files import DataQuestion, number_of, read_data_game, rule_of
+from cli.games._concepts import CONCEPTS, NETWORKS, ConceptQuestion, Document
 from cli.games._game_file import read_game
-from cli.tables.blanks import number_of, rule_of
-from cli.tables.data_file import DataQuestion, read_data_game
 from cli.terminal.completion import completion, registered
-from cli.terminal.evaluation_progress import EvaluationLine
 from cli.terminal.output import (
     Format,
     Json,
+    Plot,
     Plugin,
     Quiet,
     Seed,
     Symmetrise,
     Threshold,
+    check_plot,
+    draw,
+    figure,
     loudness,
     print_json,
     stdout,
+    visible,
 )
-from cli.terminal.plot import Plot, check_plot, draw
-from cli.terminal.text import figure, visible
+from cli.terminal.progress import EvaluationLine
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -173,7 +175,7 @@ def value_command(
         game, understood = read_data_game(data, quiet=quiet)
     with EvaluationLine(quiet=quiet) as progress:
         found = answer(
-            Question(
+            ConceptQuestion(
                 concept,
                 game,
                 method or "auto",

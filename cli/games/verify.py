@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demand_flags import DemandFlags, takes_demands
-from cli.games._demands import Pairs, by_name, structures_in_words
+from cli.games._demands import DemandFlags, Pairs, by_name, structures_in_words, takes_demands
 from cli.games._game_file import read_graph
-from cli.terminal.output import Format, Json, Missing, Symmetrise, Threshold, print_json, stdout
-from cli.terminal.text import decimal, figure, visible
+from cli.terminal.output import (
+    Format,
+    Json,
+    Missing,
+    Symmetrise,
+    Threshold,
+    decimal,
+    figure,
+    print_json,
+    stdout,
+    visible,
+)
 from coalitions.errors import InvalidInputError, spoken
 from solvers.solution_file import (
     check_reading,

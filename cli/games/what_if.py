@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.games._demand_flags import DemandFlags, takes_demands
-from cli.games._demands import names_in
+from cli.games._demands import DemandFlags, names_in, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.output import (
     Format,
@@ -18,11 +17,13 @@ from cli.terminal.output import (
     Quiet,
     Symmetrise,
     Threshold,
+    decimal,
+    figure,
     loudness,
     print_json,
     stdout,
+    visible,
 )
-from cli.terminal.text import decimal, figure, visible
 from coalitions.characters import listed, players_by_name
 from coalitions.errors import InvalidInputError
 

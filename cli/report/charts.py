@@ -39,7 +39,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Bars:
+class BarChart:
     """Lying bars: a group for each category, from the top, a bar for each series."""
 
     name: str
@@ -50,7 +50,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnChart:
     """Standing bars: a group for each category, a bar for each method (or run)."""
 
     name: str
@@ -62,7 +62,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Table:
+class ChartTable:
     """Numbers as shades, rows × columns; NaN is what nobody knows."""
 
     name: str
@@ -114,7 +114,7 @@ class Memberships:
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkChart:
     """A graph coloured by coalition, drawn where a spring layout puts its nodes."""
 
     name: str
@@ -124,7 +124,7 @@ class Network:
     coalitions: NDArray[np.int64]
 
 
-Chart = Lines | Bars | Columns | Table | Dots | Heatmap | Memberships | Network
+Chart = Lines | BarChart | ColumnChart | ChartTable | Dots | Heatmap | Memberships | NetworkChart
 
 BANDS = 6
 """Up to so many curves have the range of their seeds shaded; more would hide each other."""

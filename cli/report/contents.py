@@ -1,4 +1,4 @@
-"""Which charts a report of some runs has."""
+"""The sections of a report, as data: tables and charts, and the agreement with the true groups."""
 
 from __future__ import annotations
 
@@ -9,24 +9,116 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cli.report.agreement import TITLES, agreement, truth_of
 from cli.report.charts import (
-    Bars,
+    BarChart,
     Chart,
-    Columns,
+    ChartTable,
+    ColumnChart,
     Curve,
     Dots,
     Heatmap,
     Lines,
     Memberships,
-    Network,
-    Table,
+    NetworkChart,
     steady_numbers,
 )
 from cli.report.methods import Method
-from learners.comparisons.scores import ACCURACY, main_metric, score_of, scores_of_clients
+from coalitions.structure import CoalitionStructure
+from coalitions.structures.comparison import adjusted_rand_index
+from learners.data.ground_truth import detection
+from learners.experiments.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord
-from learners.settings.declared import declared_methods
+from learners.settings.declared_options import declared_methods
+
+# ----------------------------------------------------------------------------------------
+# How near a method comes to what the data say: numbers over rounds.
+
+TITLES = {
+    "index": ("agreement", "Agreement of the coalitions with the truth", "adjusted Rand index"),
+    "precision": (
+        "precision",
+        "Precision: how many of the clients found relevant are relevant",
+        "precision",
+    ),
+    "recall": ("recall", "Recall: how many of the relevant clients are found", "recall"),
+}
+"""Name, title and unit of the chart of each number."""
+
+
+NO_TRUTH = (
+    "the data do not say which of these clients belong together, so there is no truth to compare"
+    " with"
+)
+
+
+def truth_of(run: RunRecord) -> tuple[NDArray[np.bool_] | None, str]:
+    """Return who is truly relevant to whom, and why, in words.
+
+    Labels in common tell something where a partition dealt them out. Clients that came with data
+    of their own may have all labels and nothing in common: there is a truth only if they have
+    groups.
+    """
+    clients = run.clients
+    if clients is None:
+        return None, ""
+    if any(clients.domains):
+        words = "the same group" if run.natural else "the same domain"
+        if any(clients.poisoned):
+            words += ", both poisoned or both not"
+        return clients.related(), words
+    if run.natural:
+        return None, NO_TRUTH
+    if clients.labels.shape[1] == 0:  # targets are numbers
+        return None, ""
+    return clients.related(), "a label in common"
+
+
+def agreement(run: RunRecord) -> dict[str, dict[int, float]]:
+    """Return the numbers of `TITLES` that a run has, by round.
+
+    The adjusted Rand index is for coalitions, where the truth is a partition, too: 1 is equal, 0 is
+    what chance gives. Precision and recall are for relevance: j is found relevant to i if its
+    relevance is positive.
+    """
+    truth, _ = truth_of(run)
+    if truth is None:
+        return {}
+    found: dict[str, dict[int, float]] = {}
+    whole = _partition(truth)
+    if whole is not None and run.structures:
+        found["index"] = {
+            number: adjusted_rand_index(_structure(labels), whole)
+            for number, labels in run.structures
+        }
+    frames = run.arrays.get("relevance", ())
+    rounds = [int(line["round"]) for line in run.history]
+    for number, frame in zip(rounds, frames, strict=False):
+        if not np.isfinite(frame).any():
+            continue
+        share = detection(np.nan_to_num(frame), truth)
+        found.setdefault("precision", {})[number] = share.precision
+        found.setdefault("recall", {})[number] = share.recall
+    return found
+
+
+def _partition(truth: NDArray[np.bool_]) -> CoalitionStructure | None:
+    """Return the structure that a relation is; None if it is not transitive."""
+    related = truth.astype(np.int64)
+    if not np.array_equal(related @ related > 0, truth):
+        return None
+    return CoalitionStructure.from_labels(truth.argmax(axis=1))
+
+
+def _structure(labels: Sequence[int] | NDArray[np.int64]) -> CoalitionStructure:
+    """Return the structure of a round; whoever is in no coalition is alone."""
+    numbers = np.array(labels)
+    alone = numbers < 0
+    numbers[alone] = numbers.max(initial=0) + 1 + np.arange(alone.sum())
+    return CoalitionStructure.from_labels(numbers)
+
+
+# ----------------------------------------------------------------------------------------
+# Which charts a report of some runs has.
 
 MATRIX_TITLES = {
     "relevance": "Who is relevant to whom",
@@ -186,7 +278,9 @@ def _spread(methods: Sequence[Method]) -> list[Chart]:
         rows.append(np.ptp(np.array(scores, np.float64), axis=0))
     title = "Spread over seeds of each client's score (highest − lowest)"
     return [
-        Table("spread", title, "client", [each.name for each in several], names[0], np.array(rows))
+        ChartTable(
+            "spread", title, "client", [each.name for each in several], names[0], np.array(rows)
+        )
     ]
 
 
@@ -204,9 +298,9 @@ def _per_client(methods: Sequence[Method], runs: Sequence[RunRecord]) -> Chart:
     about = ("per-client", f"Test {metric} of each client")
     if len(runs) <= FEW and len(runs) == len(methods):
         series = [(k, run.name, scores[k]) for k, run in enumerate(runs)]
-        return Columns(*about, "client", metric, clients, series)
+        return ColumnChart(*about, "client", metric, clients, series)
     values = np.array(scores, np.float64)  # None becomes NaN
-    return Table(*about, "client", [run.name for run in runs], clients, values)
+    return ChartTable(*about, "client", [run.name for run in runs], clients, values)
 
 
 def _traffic(methods: Sequence[Method]) -> list[Chart]:
@@ -226,7 +320,7 @@ def _traffic(methods: Sequence[Method]) -> list[Chart]:
 
     series = [("to the server", sent("up")), ("to clients", sent("down"))]
     names = [method.name for method in told]
-    return [Bars("traffic", "Model parameters sent", "parameters", names, series)]
+    return [BarChart("traffic", "Model parameters sent", "parameters", names, series)]
 
 
 def _splits(runs: Sequence[RunRecord]) -> list[Chart]:
@@ -315,7 +409,7 @@ def _coalitions(run: RunRecord, key: str) -> list[Chart]:
         weights = (last + last.T) / 2
         np.fill_diagonal(weights, 0.0)
         charts.append(
-            Network(
+            NetworkChart(
                 f"graph{key}",
                 "Synergies, coloured by coalition",
                 names,

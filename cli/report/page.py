@@ -14,25 +14,24 @@ import numpy as np
 
 from cli.report.charts import (
     BANDS,
-    Bars,
+    BarChart,
     Chart,
-    Columns,
+    ChartTable,
+    ColumnChart,
     Dots,
     Heatmap,
     Lines,
     Memberships,
-    Network,
-    Table,
+    NetworkChart,
     layout_positions,
     line_style,
     strongest_edges,
 )
 from cli.report.contents import Section
-from cli.report.methods import Method
-from cli.report.standing import Standings, standing_of
+from cli.report.methods import Method, Standings, standing_of
 from coalitions.drawing.colours import PALETTE
 from coalitions.drawing.document import html_document, plotly_script, words
-from learners.comparisons.scores import ACCURACY, main_metric, score_of
+from learners.experiments.scores import ACCURACY, main_metric, score_of
 from learners.runs.reading import RunRecord
 
 DIVERGING = (
@@ -186,9 +185,9 @@ def _figure(chart: Chart) -> str:
 
 def _height(chart: Chart) -> int | None:
     """Return the height in pixels of a chart that grows with its rows; None for the usual one."""
-    if isinstance(chart, Bars):
+    if isinstance(chart, BarChart):
         return max(340, 90 + 26 * len(chart.categories))
-    if isinstance(chart, Table):
+    if isinstance(chart, ChartTable):
         return max(340, 80 + 15 * len(chart.rows))
     return None
 
@@ -245,7 +244,7 @@ def _results(methods: Sequence[Method], compared: Standings | None) -> str:
 
 def _left_out(runs: Sequence[RunRecord]) -> str:
     """Say whose replies were refused, and why; nothing if nobody's were."""
-    from learners.server.left_out import sentence
+    from learners.server.client_failures import sentence
 
     lines = []
     for run in runs:
@@ -387,7 +386,7 @@ def _(chart: Lines) -> dict[str, Any]:
 
 
 @plain.register
-def _(chart: Bars) -> dict[str, Any]:
+def _(chart: BarChart) -> dict[str, Any]:
     return {
         "kind": "bars",
         "x_label": chart.x_label,
@@ -397,7 +396,7 @@ def _(chart: Bars) -> dict[str, Any]:
 
 
 @plain.register
-def _(chart: Columns) -> dict[str, Any]:
+def _(chart: ColumnChart) -> dict[str, Any]:
     return {
         "kind": "columns",
         "x_label": chart.x_label,
@@ -411,7 +410,7 @@ def _(chart: Columns) -> dict[str, Any]:
 
 
 @plain.register
-def _(chart: Table) -> dict[str, Any]:
+def _(chart: ChartTable) -> dict[str, Any]:
     return {
         "kind": "table",
         "x_label": chart.x_label,
@@ -464,7 +463,7 @@ def _(chart: Memberships) -> dict[str, Any]:
 
 
 @plain.register
-def _(chart: Network) -> dict[str, Any]:
+def _(chart: NetworkChart) -> dict[str, Any]:
     at = layout_positions(chart.weights)
     return {
         "kind": "network",

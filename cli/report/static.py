@@ -11,20 +11,20 @@ import numpy as np
 
 from cli.report.charts import (
     BANDS,
-    Bars,
-    Columns,
+    BarChart,
+    ChartTable,
+    ColumnChart,
     Dots,
     Heatmap,
     Lines,
     Memberships,
-    Network,
-    Table,
+    NetworkChart,
     layout_positions,
     line_style,
     strongest_edges,
 )
 from cli.report.contents import Section
-from cli.terminal.text import fitting
+from cli.terminal.output import fitting
 from coalitions.drawing.colours import colour
 from coalitions.drawing.pictures import plain_style
 
@@ -88,7 +88,7 @@ def _legend(axes: Any, n: int, beside: bool = False) -> None:  # noqa: ANN401
 
 
 @draw.register
-def _(chart: Bars, figure: Any) -> None:  # noqa: ANN401
+def _(chart: BarChart, figure: Any) -> None:  # noqa: ANN401
     figure.set_size_inches(7, 1.5 + 0.3 * len(chart.categories))
     axes = figure.subplots()
     places = np.arange(len(chart.categories))
@@ -104,7 +104,7 @@ def _(chart: Bars, figure: Any) -> None:  # noqa: ANN401
 
 
 @draw.register
-def _(chart: Columns, figure: Any) -> None:  # noqa: ANN401
+def _(chart: ColumnChart, figure: Any) -> None:  # noqa: ANN401
     axes = figure.subplots()
     places = np.arange(len(chart.categories))
     width = 0.8 / len(chart.series)
@@ -120,7 +120,7 @@ def _(chart: Columns, figure: Any) -> None:  # noqa: ANN401
 
 
 @draw.register
-def _(chart: Table, figure: Any) -> None:  # noqa: ANN401
+def _(chart: ChartTable, figure: Any) -> None:  # noqa: ANN401
     figure.set_size_inches(7, 1.5 + 0.16 * len(chart.rows))
     axes = figure.subplots()
     image = axes.imshow(chart.values, aspect="auto", interpolation="nearest", cmap="cividis")
@@ -176,7 +176,7 @@ def _(chart: Memberships, figure: Any) -> None:  # noqa: ANN401
 
 
 @draw.register
-def _(chart: Network, figure: Any) -> None:  # noqa: ANN401
+def _(chart: NetworkChart, figure: Any) -> None:  # noqa: ANN401
     axes = figure.subplots()
     at = layout_positions(chart.weights)
     top = float(chart.weights.max()) or 1.0

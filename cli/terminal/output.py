@@ -1,22 +1,49 @@
-"""What commands share: options of the same meaning, JSON on stdout, everything else on stderr."""
+"""What commands print and write: text, tables, JSON, pictures."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.terminal.text import split_names, visible_lines
+from coalitions.characters import decimal, figure, fitting, visible, visible_lines
 from coalitions.compiling.clock import when_long
 from coalitions.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from coalitions.sampling.estimator import Estimate
+    from coalitions.values.interaction_result import Interactions
+
+# ----------------------------------------------------------------------------------------
+# Text and numbers as a terminal shows them.
+
+__all__ = ["decimal", "figure", "fitting", "split_names", "visible", "visible_lines"]
+
+
+def split_names(given: Sequence[str] | None, flag: str) -> list[str]:
+    """Return the names that a flag was given: with commas, in several flags, or both.
+
+    Examples
+    --------
+    >>> split_names(["local,fedavg", "ditto"], "--algorithms")
+    ['local', 'fedavg', 'ditto']
+    """
+    names = [name.strip() for each in given or () for name in each.split(",") if name.strip()]
+    if given and not names:
+        raise InvalidInputError(f"{flag} is given without a name; give one, or several with commas")
+    return names
+
+
+# ----------------------------------------------------------------------------------------
+# What commands share: options of the same meaning, JSON on stdout, everything else on stderr.
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
@@ -163,3 +190,32 @@ def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
     from coalitions.files.text import json_text
 
     typer.echo(json_text(document))
+
+
+# ----------------------------------------------------------------------------------------
+# `--plot` of values: bars with intervals, or a network of interactions.
+
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html|.png|.svg|.pdf",
+        help="Draw the values as bars with 95 % intervals, interactions as a network.",
+    ),
+]
+
+
+def check_plot(path: Path | None, *, network: bool = False) -> None:
+    """Refuse a name under which nothing can be drawn; asked before a long run."""
+    if path is not None:
+        from coalitions.results.page import check_values_path
+
+        check_writable(path, "--plot")
+        check_values_path(path, network=network)
+
+
+def draw(values: Estimate | Interactions, path: Path | None) -> None:
+    """Draw values if there is a path."""
+    if path is not None:
+        from coalitions.results.page import draw_values
+
+        draw_values(values, path)

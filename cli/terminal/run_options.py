@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.terminal.completion import UNLISTED, complete_option, completion, registered
-from cli.terminal.shared_flags import with_flags
-from cli.terminal.text import split_names
+from cli.terminal.flags import with_flags
+from cli.terminal.output import split_names
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.config import RunConfig, read_toml
 from learners.settings.options import Option, options_of
@@ -152,7 +152,7 @@ def _check_clients(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """
     if given.get("clients") != RunConfig.clients or not Path(str(values.get("dataset"))).exists():
         return
-    from learners.data.doors.settings import check_clients, has_own_data, read_own
+    from learners.data.own.paths import check_clients, has_own_data, read_own
 
     config = RunConfig.of(values)
     if has_own_data(config):
@@ -161,7 +161,7 @@ def _check_clients(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 def _whole_path(dataset: str) -> str:
     """Return a data set's path from the root, so that it can be read from anywhere; or its name."""
-    from learners.data.doors.paths import is_path
+    from learners.data.own.paths import is_path
 
     if not is_path(dataset, ()):
         return dataset

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.augmentation import taking
+from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.devices import to_host
-from learners.forms import SHARE
+from learners.reply_schema import SHARE
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 

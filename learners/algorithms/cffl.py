@@ -15,14 +15,7 @@ from coalitions.game import FloatMatrix, FloatVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.tasks import (
-    deploy,
-    evaluate,
-    evaluate_many,
-    fine_tune_pairs,
-    gradient,
-    train,
-)
+from learners.client.tasks import deploy, evaluate, evaluate_many, fine_tune_pairs, gradient, train
 from learners.devices import to_host
 from learners.rows.parameters import weighted_mean
 from learners.settings.options import option

@@ -14,7 +14,7 @@ from learners.client.tasks import describe, train
 from learners.settings.options import option
 
 if TYPE_CHECKING:
-    from learners.data.contents import FederatedData
+    from learners.data.client_data import FederatedData
     from learners.server.federation import Federation
     from learners.task import Message
 

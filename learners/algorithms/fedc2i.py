@@ -11,14 +11,14 @@ from torch import Tensor
 from torch.func import vmap
 
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.examination import pays
-from learners.client.many_models import Outputs
+from learners.client.model_games import Outputs
+from learners.client.stacked_testing import pays
 from learners.client.tasks import train
 from learners.client.training import batches
-from learners.data.contents import IGNORED
+from learners.data.client_data import IGNORED
 from learners.devices import to_device, to_host
-from learners.forms import Numbers, each
 from learners.measures.losses import CROSS_ENTROPY, OwnLoss
+from learners.reply_schema import Numbers, each
 from learners.rows.parameters import Layout, as_weights, weighted_mean
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.contents import Batch, Kind
+    from learners.data.client_data import Batch, Kind
     from learners.server.federation import Federation
 
 

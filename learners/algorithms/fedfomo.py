@@ -11,12 +11,12 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.many_models import examined
+from learners.client.model_games import examined
 from learners.client.tasks import deploy, train
 from learners.client.training import fit
 from learners.devices import to_host
-from learners.forms import Numbers, each
 from learners.privacy.mechanism import as_published
+from learners.reply_schema import Numbers, each
 from learners.rows.parameters import as_weights
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

@@ -12,8 +12,8 @@ from torch import nn
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.devices import to_device
-from learners.forms import Asked, Numbers, Rows
-from learners.rows.representation import class_means, represented
+from learners.reply_schema import Asked, Numbers, Rows
+from learners.rows.workspace import class_means, represented
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.contents import Batch, Kind
+    from learners.data.client_data import Batch, Kind
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Loss
     from learners.server.federation import Federation

@@ -13,9 +13,9 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
 from learners.client.training import fit
 from learners.devices import to_device, to_host
-from learners.forms import Rows
+from learners.reply_schema import Rows
 from learners.rows.parameters import Layout, as_weights
-from learners.rows.representation import represented
+from learners.rows.workspace import represented
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.contents import Batch, Kind
+    from learners.data.client_data import Batch, Kind
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
 

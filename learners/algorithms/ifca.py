@@ -11,9 +11,9 @@ import torch
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.gradients import gradients_at
-from learners.client.many_models import examined
+from learners.client.model_games import examined
 from learners.client.tasks import train
-from learners.forms import Number, Rows
+from learners.reply_schema import Number, Rows
 from learners.rows.parameters import reinitialised
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

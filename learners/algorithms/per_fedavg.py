@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.augmentation import taking
 from learners.client.gradients import gradients_at
+from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
-from learners.client.augmentation import taking
+from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

@@ -17,12 +17,12 @@ from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
 from coalitions.games.function import FunctionGame
 from coalitions.sampling.estimator import Estimator
 from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.client.model_games import ModelGame
 from learners.client.tasks import deploy, describe, train
-from learners.client.utility import ModelGame
 from learners.data.ground_truth import label_overlap
 from learners.devices import to_host
-from learners.forms import Asked, Numbers
 from learners.privacy.mechanism import as_published
+from learners.reply_schema import Asked, Numbers
 from learners.rows.parameters import Cut, Layout, as_weights
 from learners.settings.options import option
 from learners.task import Message, Reveals, task

@@ -8,30 +8,39 @@ attacker has both models. Then the same for a real round: several pictures, the 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from coalitions.drawing.pictures import new_figure, plain_style
 from coalitions.errors import InvalidInputError
 from learners.algorithm import algorithm_of, build_algorithm
-from learners.attacks.feature import invert_features
-from learners.attacks.gradient import gradient_from_upload, inferred_label, invert, likeness
+from learners.attacks.feature_matching import invert_features
+from learners.attacks.gradient_matching import (
+    gradient_from_upload,
+    inferred_label,
+    invert,
+    likeness,
+)
 from learners.client.client import Site, answer
 from learners.client.tasks import train
-from learners.data.contents import ClientData, FederatedData, Split
+from learners.data.client_data import ClientData, FederatedData, Split
 from learners.models import build_model, suited_model
 from learners.models.network import Network
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
+from learners.runs.initial_weights import bound_to_weights, load_weights
 from learners.runs.run import data_of
-from learners.runs.weights import bound_to_weights, load_weights
 from learners.settings.config import RunConfig
-from learners.settings.descent import learning_rate
+from learners.settings.parsing import learning_rate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Method = Literal["auto", "features", "dlg", "cosine"]
 
@@ -135,8 +144,9 @@ def inversion_of(
     first
         Number of the first of them.
     method
-        ``features`` (see `learners.attacks.feature`), ``dlg`` or ``cosine`` (see
-        `learners.attacks.gradient`); ``auto`` is ``features`` for networks with ReLUs or max-pools.
+        ``features`` (see `learners.attacks.feature_matching`), ``dlg`` or ``cosine`` (see
+        `learners.attacks.gradient_matching`); ``auto`` is ``features`` for networks with ReLUs
+        or max-pools.
     steps
         Steps of the attack's optimiser; the attack's own default if None.
     privacy
@@ -293,3 +303,26 @@ def _noise_of(config: RunConfig, data: FederatedData, module: nn.Module) -> Priv
         if own is not None:
             return own
     return Privacy("updates", 1.0, 1.0, config.delta)
+
+
+# ----------------------------------------------------------------------------------------
+# The picture of an inversion: originals, recovered, recovered under noise.
+
+
+@plain_style()
+def attacked_pictures(pictures: Sequence[Attacked], noise: float) -> Figure:
+    """Return three rows of pictures; PSNR is above each recovered one."""
+    figure = new_figure(1.5 + 1.2 * len(pictures), 4.2)
+    grid = figure.subplots(3, len(pictures), squeeze=False)
+    for column, each in zip(grid.T, pictures, strict=True):
+        titles = ("", f"{each.likeness[0]:.1f} dB", f"{each.noised_likeness[0]:.1f} dB")
+        shown = (each.original, each.recovered, each.noised)
+        for axes, image, title in zip(column, shown, titles, strict=True):
+            pixels = ((image + 1) / 2).clamp(0, 1).permute(1, 2, 0).numpy()
+            axes.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=1)
+            axes.set_title(title, fontsize="small")
+            axes.set_xticks([])
+            axes.set_yticks([])
+    for axes, label in zip(grid[:, 0], ("original", "recovered", f"σ = {noise:g}"), strict=True):
+        axes.set_ylabel(label)
+    return figure

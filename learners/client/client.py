@@ -12,15 +12,15 @@ from torch import Tensor
 
 from coalitions.errors import CoalitionError, NoSolutionError
 from learners.algorithm import Algorithm
-from learners.data.contents import Batch, FederatedData, Split
+from learners.data.client_data import Batch, FederatedData, Split
 from learners.devices import to_device
-from learners.forms import finite
 from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
+from learners.reply_schema import finite
 from learners.rows.optimizers import Step, optimizer
 from learners.rows.workspace import Workspace
 from learners.settings.config import RunConfig
-from learners.settings.descent import learning_rate
+from learners.settings.parsing import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
 

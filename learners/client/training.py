@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
-from learners.client.augmentation import taking
 from learners.client.client import Client, Samples
-from learners.data.contents import Batch
+from learners.client.randomness import taking
+from learners.data.client_data import Batch
 from learners.devices import seeded_draws, to_host
 from learners.measures.goal import Goal, Score
 from learners.measures.metrics import Metric

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from learners.data.doors.hugging_face import from_hf
+    from learners.data.own.hugging_face import from_hf
 
 __all__ = ["from_hf"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name of the package)
-    return lazy_names(__name__, {"learners.data.doors.hugging_face": ("from_hf",)}, name)
+    return lazy_names(__name__, {"learners.data.own.hugging_face": ("from_hf",)}, name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,10 @@
-"""Federated data: what every client trains on, validates on and is tested on."""
+"""The data of a federation: a data set split over clients, with domains and held-out data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,103 @@ import torch
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError, shown
-from learners.data.contents import ONLY, ClientData, FederatedData, Input, Split, classes
+from learners.data.client_data import ONLY, ClientData, FederatedData, Input, Split, classes
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape, Source, Table, TableSet
-from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
 from learners.data.partitions import Counts, shares_of
 from learners.data.poisoning import Labels, Pixels, Poison, poison_of
 from learners.data.splits import Hand, Indices, deal
-from learners.settings.seeding import generator
+from learners.settings.config import RunConfig
+from learners.settings.seeding import generator, stream
+
+# ----------------------------------------------------------------------------------------
+# Domains: which client lives in which.
+
+
+def domain_of_clients(domains: Sequence[str], n_clients: int, layout: str = "") -> list[str]:
+    """Return the domain of every client: blocks of equal size, or as `layout` says.
+
+    Parameters
+    ----------
+    layout
+        ``NAME=CLIENTS,…`` in the order of the clients; a domain may come more than once.
+
+    Examples
+    --------
+    >>> domain_of_clients(["a", "b"], 5)
+    ['a', 'a', 'a', 'b', 'b']
+    >>> domain_of_clients(["a", "b"], 4, "b=1,a=2,b=1")
+    ['b', 'a', 'a', 'b']
+    """
+    if not layout:
+        blocks = np.array_split(np.arange(n_clients), len(domains))
+        return [name for name, block in zip(domains, blocks, strict=True) for _ in block]
+    assigned: list[str] = []
+    for part in layout.split(","):
+        match = re.fullmatch(r"(.+)=([0-9]+)", part)
+        if match is None or match[1] not in domains:
+            raise InvalidInputError(
+                f"domains:NAME=CLIENTS,… takes the names {', '.join(domains)}, not {part!r}"
+            )
+        assigned += [match[1]] * int(match[2])
+    if len(assigned) != n_clients:
+        raise InvalidInputError(
+            f"domains:{layout} places {len(assigned)} clients, but there are {n_clients}"
+        )
+    return assigned
+
+
+# ----------------------------------------------------------------------------------------
+# Scores to choose options by: on training samples held out for it, so that test data stay unseen.
+#
+# The validation data that some methods measure models on are theirs: a method would be judged on
+# what it has chosen by. So a further part is held out, of the same share for every method.
+
+SHARE = 0.2
+"""Part of a client's training samples that is held out; the rest is split as in any run."""
+
+
+def share_with_held_out(config: RunConfig) -> float:
+    """Return the share that is neither trained on: held out, or a method's validation data."""
+    return SHARE + (1 - SHARE) * config.validation_share
+
+
+def scored_on_held_out(data: FederatedData, config: RunConfig) -> FederatedData:
+    """Return the data with a part of each client's validation data in the place of its test data.
+
+    Parameters
+    ----------
+    data
+        Dealt out with a `validation_share` of `share_with_held_out`.
+    config
+        The run.
+    """
+    part = SHARE / share_with_held_out(config)
+    clients = []
+    for number, client in enumerate(data.clients):
+        aside = client.validation
+        n = round(part * len(aside))
+        if not n:
+            raise InvalidInputError(
+                f"client {number} has too few training samples to hold a fifth out and score models"
+                " on them; give a larger train_size"
+            )
+        order = torch.randperm(len(aside), generator=stream(config.seed, "held out", number))
+        held, rest = _taken(aside, order[:n]), _taken(aside, order[n:])
+        clients.append(replace(client, test=held, validation=rest))
+    return replace(data, clients=tuple(clients))
+
+
+def _taken(split: Split, chosen: torch.Tensor) -> Split:
+    """Return some samples of a split."""
+    inputs = split.inputs
+    if isinstance(inputs, Mapping):
+        return Split({name: each[chosen] for name, each in inputs.items()}, split.targets[chosen])
+    return Split(inputs[chosen], split.targets[chosen])
+
+
+# ----------------------------------------------------------------------------------------
+# Federated data: what every client trains on, validates on and is tested on.
 
 
 def federated_data(

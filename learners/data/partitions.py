@@ -1,10 +1,4 @@
-r"""Who holds which share of every class.
-
-A partition of :math:`N` images over :math:`n` clients and :math:`C` classes is a matrix
-:math:`q \in [0, 1]^{n \times C}`: client :math:`i` gets the share :math:`q_{ic}` of class
-:math:`c`, and :math:`\sum_i q_{ic}` is 1, or 0 if nobody holds the class. The training pool and
-the test pool are dealt out by the same matrix, so a client is tested on its own distribution.
-"""
+"""How samples are divided among clients: each client's share of each class."""
 
 from __future__ import annotations
 
@@ -16,7 +10,44 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.rounding import whole_numbers
+
+# ----------------------------------------------------------------------------------------
+# Rounding shares to whole numbers.
+
+
+def whole_numbers(
+    amounts: NDArray[np.float64], total: int, ties: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return whole numbers near `amounts` that add up to `total`; what is 0 stays 0.
+
+    Parameters
+    ----------
+    amounts
+        Non-negative; their sum is `total`, but for rounding errors.
+    ties
+        Distinct numbers; of equal remainders the one with the smaller number is rounded up.
+        Without it, the earlier.
+
+    Examples
+    --------
+    >>> whole_numbers(np.array([1.5, 0.0, 2.2, 0.3]), 4)
+    array([2, 0, 2, 0])
+    """
+    whole = np.floor(amounts + 1e-9).astype(np.int64)
+    rest = np.round(amounts - whole, 9)  # last bits differ between machines, the answer must not
+    order = np.lexsort((np.arange(len(amounts)) if ties is None else ties, -rest))
+    order = order[amounts[order] > 0]
+    whole[order[: max(0, int(total) - int(whole.sum()))]] += 1
+    return whole
+
+
+# ----------------------------------------------------------------------------------------
+# Who holds which share of every class.
+#
+# A partition of :math:`N` images over :math:`n` clients and :math:`C` classes is a matrix
+# :math:`q \in [0, 1]^{n \times C}`: client :math:`i` gets the share :math:`q_{ic}` of class
+# :math:`c`, and :math:`\sum_i q_{ic}` is 1, or 0 if nobody holds the class. The training pool and
+# the test pool are dealt out by the same matrix, so a client is tested on its own distribution.
 
 Shares = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -64,7 +95,7 @@ def iid(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator
 def domains(counts: Counts, n_clients: int, parameter: str, rng: np.random.Generator) -> Shares:
     """Every client lives in one domain, where all hold the same share of every class.
 
-    The parameter says who lives where, see `learners.data.domains`.
+    The parameter says who lives where, see `learners.data.clients`.
     """
     return iid(counts, n_clients, "", rng)
 

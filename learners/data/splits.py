@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from learners.data.dataset import Source
-from learners.data.partitions import Counts, Shares
-from learners.data.rounding import whole_numbers
+from learners.data.partitions import Counts, Shares, whole_numbers
 
 Indices = NDArray[np.int64]
 

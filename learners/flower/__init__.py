@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from coalitions.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from learners.flower.client import client_app
+    from learners.flower.node import client_app
     from learners.flower.server import server_app
 
 _HOME = {
-    "learners.flower.client": ("client_app",),
+    "learners.flower.node": ("client_app",),
     "learners.flower.server": ("server_app",),
 }
 

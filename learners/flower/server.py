@@ -20,21 +20,20 @@ from coalitions.files.storage import disk_trouble_named
 from coalitions.files.text import json_text
 from learners.algorithm import algorithm_of
 from learners.client.client import Site
-from learners.data.contents import ClientData, FederatedData, Split
-from learners.flower.carrier import GridCarrier
-from learners.flower.data import targets_of
-from learners.flower.engine import GridEngine, Identity, Patience
-from learners.flower.network import n_outputs
+from learners.data.client_data import ClientData, FederatedData, Split
+from learners.flower.grid_engine import GridEngine, Identity, Patience
+from learners.flower.node_data import n_outputs, targets_of
+from learners.flower.questions import GridCarrier
 from learners.measures.goal import goal_of
 from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.own import Own
+from learners.runs.inputs import UserInputs
 from learners.runs.run import Prepared, Result, begin_or_resume
 from learners.server.aggregation import aggregation
-from learners.server.engines.engine import Engine
+from learners.server.client_failures import left_out
+from learners.server.engine import Engine
 from learners.server.federation import Round
-from learners.server.left_out import left_out
 from learners.settings.config import RunConfig
 from learners.settings.participation import check_members
 
@@ -194,7 +193,7 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
             " and at each node: have it load them"
         )
     check_members(config)
-    own = Own(model=model)
+    own = UserInputs(model=model)
     config, _ = own.marked(config)
     config = replace(
         config, dataset=OWN_DATA, engine="flower", partition=OWN_DATA, options=algorithm.options()

@@ -28,11 +28,11 @@ import torch
 from coalitions.errors import CoalitionError
 from coalitions.extras import needed
 from learners.client.client import Site
-from learners.flower.carrier import Delivery, GridCarrier, Parcel
-from learners.flower.client import answering, number_of
-from learners.flower.engine import GridEngine, Identity, NoNodesError, Patience
-from learners.server.engines.engine import ENGINES, Engine
-from learners.server.engines.local import n_workers
+from learners.flower.grid_engine import GridEngine, Identity, NoNodesError, Patience
+from learners.flower.node import answering, number_of
+from learners.flower.questions import Delivery, GridCarrier, Parcel
+from learners.server.engine import ENGINES, Engine
+from learners.server.local_engine import n_workers
 from learners.settings.config import RunConfig
 
 if TYPE_CHECKING:

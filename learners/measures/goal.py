@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from learners.data.contents import IGNORED, Targets
+from learners.data.client_data import IGNORED, Targets
 from learners.devices import to_host
 from learners.measures.losses import CROSS_ENTROPY, Criterion, LossFunction, criterion_of
 from learners.measures.metrics import USUAL, Metric, OwnMetric, Predictions, accuracy, metrics_of

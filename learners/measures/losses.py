@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.contents import IGNORED, Kind, Targets
+from learners.data.client_data import IGNORED, Kind, Targets
 from learners.devices import to_device, to_host
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]

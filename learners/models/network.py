@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
-from learners.data.contents import ONLY, Input, Targets, classes, described, size_of
+from learners.data.client_data import ONLY, Input, Targets, classes, described, size_of
 from learners.settings.seeding import generator
 
 __all__ = [

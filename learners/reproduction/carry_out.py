@@ -22,9 +22,9 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.text import json_text
 from coalitions.files.writing import write_whole
-from learners.comparisons.cells import Cell, CellWatch, planned_cell, tried_cells
-from learners.comparisons.paired import CONFIDENCE
-from learners.reproduction.claims import Claim
+from learners.experiments.cells import Cell, CellWatch, planned_cell, tried_cells
+from learners.experiments.paired_statistics import CONFIDENCE
+from learners.reproduction.claims import Claim, Measured
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     SECOND_LOOK,
@@ -32,10 +32,7 @@ from learners.reproduction.experiment import (
     Key,
     Scale,
 )
-from learners.reproduction.measured import Measured
-from learners.reproduction.printed import PaperTable, paper_table
-from learners.reproduction.summary import write_summary
-from learners.reproduction.tables import (
+from learners.reproduction.pages import (
     WIDTH,
     agreements,
     comma_separated,
@@ -43,7 +40,9 @@ from learners.reproduction.tables import (
     item,
     latex,
     markdown,
+    write_summary,
 )
+from learners.reproduction.printed import PaperTable, paper_table
 from learners.runs.run import Result, completed
 from learners.settings.config import NO_EFFECT, RunConfig, plain_settings, settings_digest
 from learners.settings.seeding import seeds_of
@@ -206,7 +205,7 @@ def carry_out(
     plan
         The experiment; see `plan`.
     jobs
-        Runs at a time, see `learners.comparisons.cells.tried_cells`. Rows of which nothing came, as
+        Runs at a time, see `learners.experiments.cells.tried_cells`. Rows of which nothing came, as
         their models did not stay finite, are left out, and the table says so.
     watch
         Told of the runs as they go.

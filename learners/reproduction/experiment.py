@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from coalitions.registry import Registry
-from learners.comparisons.domains import domain_means
-from learners.reproduction.claims import Claim
-from learners.reproduction.measured import Measured
+from learners.experiments.scores import domain_means
+from learners.reproduction.claims import Claim, Measured
 from learners.reproduction.printed import PaperTable, paper_table
 from learners.runs.reading import Clients, RunRecord, read_run
 
@@ -137,7 +136,7 @@ EXPERIMENTS: Registry[type[Experiment]] = Registry(
 
 
 @dataclass(frozen=True)
-class Method:
+class TableRow:
     """A row: a method with options and settings of its own, and which of its models is tested.
 
     Attributes
@@ -194,7 +193,7 @@ class AccuracyTable(Experiment):
     """The row whose lead is claimed."""
 
     @abstractmethod
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return the rows."""
 
     @abstractmethod

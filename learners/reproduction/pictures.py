@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from coalitions.drawing.colours import colour
 from coalitions.drawing.pictures import plain_style
-from learners.reproduction.measured import Measured
+from learners.reproduction.claims import Measured
 from learners.reproduction.printed import PaperTable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from learners.comparisons.significance import welch_p_value
+from learners.experiments.paired_statistics import welch_p_value
 
 
 @dataclass(frozen=True)

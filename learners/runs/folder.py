@@ -52,14 +52,25 @@ from coalitions.structure import CoalitionStructure
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import (
     Checkpoint,
+    RoundFiles,
     load_checkpoint,
     newest_first,
     read_document,
     save_checkpoint,
 )
-from learners.runs.checksums import SUMS, TIMED_SUMS, check_sum, file_digest, read_sums, write_sums
-from learners.runs.reading import Clients, check_begun, read_config, read_history, read_result
-from learners.runs.records import Records
+from learners.runs.reading import (
+    SUMS,
+    TIMED_SUMS,
+    Clients,
+    check_begun,
+    check_sum,
+    file_digest,
+    read_config,
+    read_history,
+    read_result,
+    read_sums,
+    write_sums,
+)
 from learners.server.federation import Round
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
@@ -82,7 +93,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._records = Records(path)
+        self._records = RoundFiles(path)
         self._sums: dict[str, str] = {}
 
     @classmethod

@@ -21,20 +21,20 @@ import torch
 from torch import Tensor
 
 from learners.client.client import Answer, Client, Samples, Site, answer
-from learners.client.examination import pays
-from learners.client.stacked import Stacking
+from learners.client.stacked_testing import pays
+from learners.client.stacked_training import Stacking
 from learners.client.tasks import describe, evaluate
 from learners.client.training import EVALUATION_CHUNK, client_loss
-from learners.data.contents import FederatedData
+from learners.data.client_data import FederatedData
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.rows.workspace import predicted
-from learners.runs.own import Clients, Factory, Own
+from learners.runs.inputs import Clients, Factory, UserInputs
 from learners.runs.run import prepare
-from learners.server.engines.engine import Replies
-from learners.server.engines.local import compute, n_workers, one_thread, stacked_engine
+from learners.server.engine import Replies
 from learners.server.federation import Federation
-from learners.server.traffic import Ledger, Traffic
+from learners.server.local_engine import compute, n_workers, one_thread, stacked_engine
+from learners.server.replies import Ledger, Traffic
 from learners.settings.config import RunConfig
 from learners.task import Message, Task
 
@@ -49,7 +49,7 @@ MOST_BATCHES = 20
 
 
 @dataclass(frozen=True)
-class Forecast:
+class CostForecast:
     """What a run would take.
 
     Attributes
@@ -124,7 +124,7 @@ def forecast(
     metrics: Sequence[str | OwnMetric] = (),
     target: str | None = None,
     client_column: str | None = None,
-) -> Forecast:
+) -> CostForecast:
     """Return what a run would take; what the run would refuse at once is refused here.
 
     Nothing is written, and nothing that was trained is kept.
@@ -144,7 +144,7 @@ def forecast(
     """
     began = time.process_time()
     prepared = prepare(
-        RunConfig.of(config), Own(data, model, loss, tuple(metrics), target, client_column)
+        RunConfig.of(config), UserInputs(data, model, loss, tuple(metrics), target, client_column)
     )
     config, site = prepared.config, prepared.site
     setup_seconds = time.process_time() - began
@@ -179,7 +179,7 @@ def forecast(
         config,
         prepared.algorithm.most_traffic(prepared.layout, config.participants, site.n_classes),
     )
-    return Forecast(
+    return CostForecast(
         config,
         seconds=_seconds(config, engine, at_server),
         setup_seconds=setup_seconds,

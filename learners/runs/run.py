@@ -16,11 +16,10 @@ from coalitions.plugins import import_plugins
 from learners.algorithm import Algorithm, algorithm_of
 from learners.client.client import Site
 from learners.client.tasks import deploy
-from learners.data.clients import federated_data
-from learners.data.contents import FederatedData, Input, Kind, Targets
+from learners.data.client_data import FederatedData, Input, Kind, Targets
+from learners.data.clients import federated_data, scored_on_held_out, share_with_held_out
 from learners.data.dataset import DATASETS
-from learners.data.doors.settings import has_own_data, own_data, with_own_data
-from learners.data.held_out import scored_on_held_out, share_with_held_out
+from learners.data.own.paths import has_own_data, own_data, with_own_data
 from learners.loggers.callback import Callback
 from learners.measures.goal import goal_of
 from learners.measures.losses import LossFunction
@@ -30,16 +29,20 @@ from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
-from learners.runs.fitting import check_single_gradients, checked_layout, fitted_targets
 from learners.runs.folder import RunFolder, load_into
-from learners.runs.judging import check_metrics
-from learners.runs.own import MARK, Clients, Factory, Own
-from learners.runs.weights import bound_to_weights, load_weights
+from learners.runs.initial_weights import bound_to_weights, load_weights
+from learners.runs.inputs import MARK, Clients, Factory, UserInputs
+from learners.runs.preflight import (
+    check_metrics,
+    check_single_gradients,
+    checked_layout,
+    fitted_targets,
+)
 from learners.server.aggregation import aggregation
-from learners.server.engines.engine import ENGINES, MakeEngine
-from learners.server.engines.local import compute, n_workers, one_thread
+from learners.server.client_failures import left_out
+from learners.server.engine import ENGINES, MakeEngine
 from learners.server.federation import Federation, Round
-from learners.server.left_out import left_out
+from learners.server.local_engine import compute, n_workers, one_thread
 from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
 from learners.settings.participation import check_members
@@ -216,7 +219,7 @@ def run(
     >>> len(result.per_client_test_accuracy)
     3
     """
-    own = Own(data, model, loss, tuple(metrics), target, client_column)
+    own = UserInputs(data, model, loss, tuple(metrics), target, client_column)
     prepared = prepare(RunConfig.of(config), own)
     say(prepared, tell)
     if out is None:
@@ -312,7 +315,7 @@ def resume(
         )
     if workers is not None:
         config = replace(config, workers=workers)
-    prepared = prepare(config, Own(data, model, loss, tuple(metrics), target, client_column))
+    prepared = prepare(config, UserInputs(data, model, loss, tuple(metrics), target, client_column))
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
@@ -355,7 +358,7 @@ def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None
             raise InvalidInputError(
                 f"{out} was made with a network of its user's own; give it again, as model="
             )
-        return load_into(Own(model=model).network(config.seed), tensors)
+        return load_into(UserInputs(model=model).network(config.seed), tensors)
     return load_into(_network_of(about, config.seed), tensors)
 
 
@@ -424,10 +427,10 @@ def _check_validation_data(config: RunConfig, who: str, data: FederatedData) -> 
             )
 
 
-def prepare(config: RunConfig, own: Own | None = None) -> Prepared:
+def prepare(config: RunConfig, own: UserInputs | None = None) -> Prepared:
     """Return a run about to begin; whatever can be refused is refused here."""
     import_plugins(config.plugins)
-    own = Own() if own is None else own
+    own = UserInputs() if own is None else own
     ENGINES[config.engine]
     brings = own.metrics or any(each is not None for each in (own.data, own.model, own.loss))
     if config.engine != "local" and brings:

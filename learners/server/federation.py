@@ -15,19 +15,17 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.structure import CoalitionStructure
 from learners.algorithm import Algorithm, State
 from learners.client.tasks import describe, evaluate, keep
-from learners.forms import Asked
 from learners.measures.goal import Goal
 from learners.measures.metrics import summary
 from learners.privacy.mechanism import Privacy
+from learners.reply_schema import Asked
 from learners.rows.parameters import Layout
 from learners.server.aggregation import aggregation
-from learners.server.engines.engine import Engine, Replies
-from learners.server.left_out import Conduct
-from learners.server.replies import faults
-from learners.server.traffic import Ledger
-from learners.settings.attendance import attendance
+from learners.server.client_failures import ClientFailures
+from learners.server.engine import Engine, Replies
+from learners.server.replies import Ledger, faults
 from learners.settings.config import RunConfig
-from learners.settings.descent import learning_rate
+from learners.settings.parsing import attendance, learning_rate
 from learners.settings.participation import missing_in, present_in
 from learners.settings.seeding import seed_of, stream
 from learners.task import Message, Task
@@ -116,7 +114,7 @@ class Federation:
         algorithm.check(config, layout)
         self._rule = aggregation(config.aggregation)
         self._rule.check(config.participants)
-        self.conduct = Conduct()
+        self.conduct = ClientFailures()
         self._refused: dict[int, str] = {}
         self._bad: dict[int, str] = {}
         self._losses: dict[int, float] = {}

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from coalitions.errors import InvalidInputError
 from coalitions.files.opening import check_whole
 from coalitions.files.text import decoded
-from learners.settings.attendance import check_attendance
 from learners.settings.conversion import from_values
-from learners.settings.descent import check_descent, optimizer_named
 from learners.settings.options import check_options, option
+from learners.settings.parsing import check_attendance, check_descent, optimizer_named
 
 NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
 """Settings that change no figure of the last round: a run or comparison goes on with other ones."""

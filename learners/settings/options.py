@@ -1,13 +1,8 @@
-"""Options as a table: type, default, range, meaning, and what each one changes.
-
-The settings of a run and the options of a method are fields of dataclasses. A field says by
-`option` what it may be and what it changes; its class's docstring says what it means. Flags, the
-check of values, the reference (docs/options.md) and the test that no option does nothing are all
-made from this one table.
-"""
+"""Options of methods and settings of runs as a table: type, default, range, meaning, effect."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import typing
@@ -16,9 +11,75 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError, shown
-from learners.settings._descriptions import described
-from learners.settings._ranges import LARGEST, LARGEST_WHOLE, Range
-from learners.settings.conversion import is_table, spoken, without_none
+from learners.settings.conversion import (
+    LARGEST,
+    LARGEST_WHOLE,
+    Range,
+    is_table,
+    spoken,
+    without_none,
+)
+
+# ----------------------------------------------------------------------------------------
+# Descriptions of fields, read from docstrings.
+
+_GREEK = dict(
+    alpha="α", beta="β", gamma="γ", delta="δ", epsilon="ε", lam="λ", eta="η", theta="θ", xi="ξ",
+    sigma="σ", tau="τ", phi="φ", varphi="φ", psi="ψ", sqrt="√", ne="≠",
+)  # fmt: skip
+_GREEK["lambda"] = _GREEK.pop("lam")
+
+
+def described(kind: type) -> dict[str, str]:
+    """Return what a class's docstring says about its fields, by name, without mark-up.
+
+    The sections Parameters and Attributes are read, numpy style; an entry may have several names.
+    """
+    texts: dict[str, str] = {}
+    lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
+    heading = ""
+    names: list[str] = []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if following and set(following) == {"-"}:
+            heading, names = line.strip(), []
+        elif heading in ("Parameters", "Attributes") and set(line) != {"-"}:
+            if line and not line.startswith(" "):
+                names = [name.strip() for name in line.split(",")]
+                texts |= dict.fromkeys(names, "")
+            for name in names if line.startswith(" ") else ():
+                texts[name] = f"{texts[name]} {line.strip()}".strip()
+    return {name: plain(text) for name, text in texts.items()}
+
+
+def plain(text: str) -> str:
+    r"""Return a docstring's text without mark-up: no roles and citations, formulas as letters.
+
+    Examples
+    --------
+    >>> plain(r"``fo``: the step :math:`1 / (\lambda + 1/\text{lr})` of `lr` [Wu2024]_.")
+    'fo: the step 1 / (λ + 1/lr) of lr.'
+    >>> plain(r"the distance :math:`\lVert w_i - w_j \rVert`")
+    'the distance ‖w_i - w_j‖'
+    """
+
+    def formula(match: re.Match[str]) -> str:
+        letters = re.sub(r"\\text\{(\w+)\}", r"\1", match[1])
+        letters = re.sub(r"\\lVert\s*|\s*\\rVert", "‖", letters)
+        letters = re.sub(r"\\([a-z]+)", lambda name: _GREEK.get(name[1], name[1]), letters)
+        return re.sub(r"[{}\\]", "", letters)
+
+    text = re.sub(r":math:`([^`]*)`", formula, text)
+    text = re.sub(r"``?([^`]*)``?", r"\1", text)
+    return re.sub(r" \[\w+\]_", "", text)
+
+
+# ----------------------------------------------------------------------------------------
+# Options as a table: type, default, range, meaning, and what each one changes.
+#
+# The settings of a run and the options of a method are fields of dataclasses. A field says by
+# `option` what it may be and what it changes; its class's docstring says what it means. Flags,
+# the check of values, the reference (docs/options.md) and the test that no option does nothing
+# are all made from this one table.
 
 OBSERVABLES = {
     "models": "the clients' models: `models/`",

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from cli.terminal.evaluation_progress import EvaluationLine
+from cli.terminal.progress import EvaluationLine
 
 
 class Terminal(io.StringIO):

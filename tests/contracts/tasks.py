@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from learners.data.contents import FederatedData
-from learners.data.own import federation_of
+from learners.data.client_data import FederatedData
+from learners.data.own.federation_of import federation_of
 
 
 def _table(seed: int, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:

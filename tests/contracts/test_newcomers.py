@@ -13,7 +13,7 @@ from learners.client.client import Client
 from learners.client.training import fit
 from learners.rows.parameters import Layout
 from learners.runs.run import load_model, prepare, resume, run
-from learners.server.engines.local import one_thread
+from learners.server.local_engine import one_thread
 from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
 from tests.learners import toy

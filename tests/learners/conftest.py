@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from learners.server.engines.local import one_thread
+from learners.server.local_engine import one_thread
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from torch import nn
 from coalitions.errors import InvalidInputError, MissingDependencyError, UnknownNameError
 from learners.data import vision
 from learners.models import MODELS, Network, build_model, classifier_parameters
-from learners.models._convolution import pooled_convolution
+from learners.models.convolutional import pooled_convolution
 
 SMALL = ["mlp", "lenet-5", "cnn", "cffl-cnn", "lenet-64"]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.data.contents import Input, Targets
+from learners.data.client_data import Input, Targets
 from learners.models import network_for, suited_model
 
 TOKENS = {"inputs": Input((6,), (9,))}

@@ -7,11 +7,11 @@ from torch import nn
 
 from learners.algorithm import Algorithm, build_algorithm
 from learners.client.client import Client, Site
-from learners.data.contents import ClientData, FederatedData, Split, classes, of_pictures
+from learners.data.client_data import ClientData, FederatedData, Split, classes, of_pictures
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.server.engines.local import local_engine
 from learners.server.federation import Federation
+from learners.server.local_engine import local_engine
 from learners.settings.config import RunConfig
 
 N_CLASSES = 3

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-import learners.server.engines.local
+import learners.server.local_engine
 from learners.client.client import Answer, answer
 
 Tamper = Callable[[dict], object]
@@ -95,7 +95,7 @@ def hostile(monkeypatch, tampers: dict[int, Tamper], *, watching: bool = False) 
             return given
         return replace(given, reply=tampers[client](dict(given.reply)))
 
-    monkeypatch.setattr(learners.server.engines.local, "answer", tampered)
+    monkeypatch.setattr(learners.server.local_engine, "answer", tampered)
 
 
 def flipped(factor: float) -> Tamper:
@@ -111,4 +111,4 @@ def absent(monkeypatch, clients: tuple[int, ...]) -> None:
             return Answer(None, reason="it is not there")
         return answer(site, task, client, *rest)
 
-    monkeypatch.setattr(learners.server.engines.local, "answer", silent)
+    monkeypatch.setattr(learners.server.local_engine, "answer", silent)

@@ -21,7 +21,7 @@ import learners
 from coalitions import SynergyGraph
 from coalitions.errors import CoalitionError, DamagedFileWarning, InvalidInputError, StorageError
 from learners import load_model, resume
-from learners.server.engines.local import one_thread
+from learners.server.local_engine import one_thread
 from tests.reliability.crashes import Command, command, flags, outcome, small_disk, used
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked, and killed")

@@ -10,10 +10,10 @@ import torch
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.forms import LARGEST, Form
+from learners.reply_schema import LARGEST, Form
 from learners.runs.run import resume, run
-from learners.server.engines.engine import Replies
-from learners.server.left_out import STRIKES
+from learners.server.client_failures import STRIKES
+from learners.server.engine import Replies
 from learners.settings.config import RunConfig
 from learners.task import TASKS
 from tests.learners import tiny, toy

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cli.app import app, main
-from cli.terminal.text import visible
+from cli.terminal.output import visible
 from coalitions import SynergyGraph
 from solvers import solve
 from solvers.drawing.saving import draw_solution

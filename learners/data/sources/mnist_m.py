@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
 from learners.data.files import bundled, read_npz, read_picture
-from learners.data.sources.mnist import Mnist
+from learners.data.sources.torchvision_sets import Mnist
 from learners.settings.seeding import generator
 
 SIDE = 32

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from learners.comparisons.paired import paired_difference
-from learners.reproduction.claims import Claim, above, mostly, near
+from learners.experiments.paired_statistics import paired_difference
+from learners.reproduction.claims import Claim, Measured, above, mostly, near
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
     Key,
-    Method,
     Results,
     Scale,
+    TableRow,
 )
-from learners.reproduction.experiments import cffl, fedacs, pfedsv_tables
-from learners.reproduction.experiments.settled import APART
-from learners.reproduction.measured import Measured
+from learners.reproduction.experiments import cffl_tables as cffl
+from learners.reproduction.experiments import fedacs_tables as fedacs
+from learners.reproduction.experiments import pfedsv_tables
+from learners.reproduction.experiments.open_settings import APART
 from learners.reproduction.printed import paper_table
 
 ALWAYS_IN = "own model always in"
@@ -35,16 +36,16 @@ class OwnModel(AccuracyTable):
     first_seed, settles = APART, True
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 10, "paper": 10}
 
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return training alone, pFedSV, another game, and three distances of the own model."""
         distances = {
-            f"self-distance {name}": Method("pfedsv", {"self_distance": name})
+            f"self-distance {name}": TableRow("pfedsv", {"self_distance": name})
             for name in ("printed", "exclude", "last")
         }
         return {
-            "Separate": Method("local"),
-            "pFedSV": Method("pfedsv"),
-            ALWAYS_IN: Method("pfedsv", {"players": "others"}),
+            "Separate": TableRow("local"),
+            "pFedSV": TableRow("pfedsv"),
+            ALWAYS_IN: TableRow("pfedsv", {"players": "others"}),
             **distances,
         }
 
@@ -93,9 +94,9 @@ class TwoLabels(AccuracyTable):
     ours = "Local"
     first_seed, settles = APART, True
 
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return the rows of Table 1."""
-        return fedacs.Table1().methods(scale)
+        return fedacs.FedacsTable1().methods(scale)
 
     def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
         """Return both data sets with 50 images a client and either split."""
@@ -143,7 +144,7 @@ class TwoLabels(AccuracyTable):
 
 
 @EXPERIMENTS.register("cffl-fifteen")
-class Fifteen(cffl.Table1):
+class Fifteen(cffl.CfflTable1):
     """CFFL's Table I with its 15 clients and 200 images, five seeds."""
 
     seeds: ClassVar[Mapping[Scale, int]] = {"smoke": 1, "small": 5, "paper": 5}

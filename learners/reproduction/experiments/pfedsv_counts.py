@@ -16,9 +16,8 @@ from learners.data.ground_truth import label_overlap
 from learners.data.partitions import shares_of
 from learners.models import build_model
 from learners.privacy.mechanism import Privacy
-from learners.reproduction.claims import Claim, above, beyond, exact
+from learners.reproduction.claims import Claim, Measured, above, beyond, exact
 from learners.reproduction.experiment import EXPERIMENTS, Experiment, Key, Results, Scale
-from learners.reproduction.measured import Measured
 from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traffic
 from learners.rows.parameters import Cut, Layout
 from learners.settings.seeding import generator
@@ -262,7 +261,7 @@ class Fig11(_Counted):
 
     def figures(self, found: Measured, results: Results, scale: Scale) -> Mapping[str, Figure]:
         """Return the pictures of the first seed: as they are, recovered, recovered from noise."""
-        from learners.attacks.picture import attacked_pictures
+        from learners.attacks.inversion import attacked_pictures
 
         return {"figure": attacked_pictures(self._pictures(scale, self._shown), NOISE.noise)}
 

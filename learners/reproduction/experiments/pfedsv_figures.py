@@ -11,20 +11,19 @@ import torch
 from numpy.typing import NDArray
 
 from learners.data.ground_truth import detection, label_overlap
-from learners.reproduction.claims import Claim, above, beyond, exact, mostly
+from learners.reproduction.claims import Claim, Measured, above, beyond, exact, mostly
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
     Experiment,
     Key,
-    Method,
     Results,
     Scale,
+    TableRow,
     clients_of,
     record_of,
 )
 from learners.reproduction.experiments.pfedsv_tables import SMOKE
-from learners.reproduction.measured import Measured
 from learners.runs.reading import RunRecord
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Fig2(Experiment):
         friends = "0,2,4,6,8/0,2,4/6,8"
         everyone = f"{friends}/1,3,5/7,9"
         return {
-            (row, ""): Method("fedavg").run(
+            (row, ""): TableRow("fedavg").run(
                 {
                     **_federation(scale, "mnist", f"labels:{labels}"),
                     "clients": labels.count("/") + 1,
@@ -119,7 +118,7 @@ class Fig3(Experiment):
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
         """Return local training on two labels each."""
-        return {("local", ""): Method("local").run(_federation(scale, "cifar10", "distinct:2"))}
+        return {("local", ""): TableRow("local").run(_federation(scale, "cifar10", "distinct:2"))}
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return distances to those who share labels and to others, and how often they mislead."""
@@ -208,14 +207,14 @@ class Fig4(AccuracyTable):
 
     ours = "multiwise"
 
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return Shapley values, two similarities, and the gain of each model alone."""
         kinds = {
             "multiwise": "multiwise", "pairwise, distance": "similarity",
             "pairwise, cosine": "cosine", "pairwise, gain": "pairwise",
         }  # fmt: skip
         return {
-            row: Method("pfedsv", {"told": True, "collaboration": kind})
+            row: TableRow("pfedsv", {"told": True, "collaboration": kind})
             for row, kind in kinds.items()
         }
 
@@ -248,7 +247,7 @@ class Fig6(Experiment):
         """Return runs of one round without a lesson to speak of: they deal the data."""
         small = {"rounds": 1, "local_epochs": 1, "train_size": 30 if scale == "smoke" else 200}
         return {
-            (f"α = {alpha:g}", ""): Method("local").run(
+            (f"α = {alpha:g}", ""): TableRow("local").run(
                 {**_federation(scale, "mnist", f"dirichlet:{alpha:g}"), **small}
             )
             for alpha in self.alphas
@@ -298,8 +297,8 @@ class Fig7(Experiment):
         """Return both methods on two labels each."""
         shared = _federation(scale, "mnist", "distinct:2")
         return {
-            ("pFedSV", ""): Method("pfedsv").run(shared),
-            ("FedFomo", ""): Method("fedfomo").run(shared),
+            ("pFedSV", ""): TableRow("pfedsv").run(shared),
+            ("FedFomo", ""): TableRow("fedfomo").run(shared),
         }
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
@@ -372,7 +371,7 @@ class Likeness(Experiment):
 
     def runs(self, scale: Scale) -> Mapping[Key, Mapping[str, Any]]:
         """Return local training on two labels each."""
-        return {("local", ""): Method("local").run(_federation(scale, "mnist", "distinct:2"))}
+        return {("local", ""): TableRow("local").run(_federation(scale, "mnist", "distinct:2"))}
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:
         """Return the mean likeness of two clients' layers on the same pictures."""

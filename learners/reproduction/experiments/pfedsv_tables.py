@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from learners.comparisons.paired import seed_difference
-from learners.reproduction.claims import Claim, above, best
+from learners.experiments.paired_statistics import seed_difference
+from learners.reproduction.claims import Claim, Measured, above, best
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     AccuracyTable,
     Experiment,
     Key,
-    Method,
     Results,
     Scale,
+    TableRow,
     mean_accuracy,
 )
-from learners.reproduction.measured import Measured
 
 OURS = "pFedSV"
 
@@ -27,17 +26,17 @@ UNFAIR = "pFedHN is an unfair rival (one step a round, not one for each client)"
 """Said where it is one of the rivals; the notes say why."""
 
 METHODS = {
-    "Separate": Method("local"),
-    "FedAvg": Method("fedavg"),
-    "FedProx": Method("fedprox"),
-    "IFCA": Method("ifca"),
-    "FedEM": Method("fedem"),
-    "FedAvg+FT": Method("fedavg-ft"),
-    "pFedMe": Method("pfedme"),
-    "FedFomo": Method("fedfomo"),
-    "FedAMP": Method("fedamp"),
-    "pFedHN": Method("pfedhn"),
-    OURS: Method("pfedsv"),
+    "Separate": TableRow("local"),
+    "FedAvg": TableRow("fedavg"),
+    "FedProx": TableRow("fedprox"),
+    "IFCA": TableRow("ifca"),
+    "FedEM": TableRow("fedem"),
+    "FedAvg+FT": TableRow("fedavg-ft"),
+    "pFedMe": TableRow("pfedme"),
+    "FedFomo": TableRow("fedfomo"),
+    "FedAMP": TableRow("fedamp"),
+    "pFedHN": TableRow("pfedhn"),
+    OURS: TableRow("pfedsv"),
 }
 """The paper's rows."""
 
@@ -106,12 +105,12 @@ class _MeanAccuracies(AccuracyTable):
     ours = OURS
     labels: str
 
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return the paper's rows, and pFedSV before its last aggregation."""
         rows = dict(METHODS)
         if scale != "paper":
-            rows["pFedHN"] = Method("pfedhn", {"width": 20 if scale == "small" else 5})
-        rows["pFedSV, trained"] = Method("pfedsv", tested="trained")
+            rows["pFedHN"] = TableRow("pfedhn", {"width": 20 if scale == "small" else 5})
+        rows["pFedSV, trained"] = TableRow("pfedsv", tested="trained")
         return rows
 
     def federations(self, scale: Scale) -> Mapping[str, Mapping[str, Any]]:
@@ -182,12 +181,12 @@ class Table3(_MeanAccuracies):
     source = "pfedsv-table3"
     labels = "dirichlet:0.1"
 
-    def methods(self, scale: Scale) -> Mapping[str, Method]:
+    def methods(self, scale: Scale) -> Mapping[str, TableRow]:
         """Return the paper's rows, and noise read in two ways: in models, or as in Table IV."""
         rows = {row: METHODS[row] for row in ("Separate", "FedAvg", "FedFomo", "FedAMP", OURS)}
-        rows["pFedSV, trained"] = Method("pfedsv", tested="trained")
-        rows["pFedSV+DP"] = Method("pfedsv", {"noise_own": True}, _NOISED_MODELS)
-        rows["pFedSV+DP-SGD"] = Method("pfedsv", {}, _NOISED_GRADIENTS)
+        rows["pFedSV, trained"] = TableRow("pfedsv", tested="trained")
+        rows["pFedSV+DP"] = TableRow("pfedsv", {"noise_own": True}, _NOISED_MODELS)
+        rows["pFedSV+DP-SGD"] = TableRow("pfedsv", {}, _NOISED_GRADIENTS)
         return rows
 
     def claims(self, found: Measured, results: Results) -> Sequence[Claim]:
@@ -231,7 +230,7 @@ class Table4(Experiment):
                 for sigma in (0, 1, 2):
                     noise = {**_NOISED_GRADIENTS, "noise": float(sigma)} if sigma else {}
                     key = (f"{row}, σ = {sigma}", name)
-                    found[key] = Method(algorithm, settings=noise).run(shared)
+                    found[key] = TableRow(algorithm, settings=noise).run(shared)
         return found
 
     def measured(self, results: Results, scale: Scale, seeds: Sequence[int]) -> Measured:

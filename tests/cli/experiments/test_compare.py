@@ -20,8 +20,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 from cli.experiments._formats import FORMATS, fitting
 from cli.experiments._progress import spoken_time, time_left
 from learners import ALGORITHMS
-from learners.comparisons.comparison import planned_runs
-from learners.comparisons.variants import Variant
+from learners.experiments.variants import Variant, planned_runs
 from tests.cli.federation.test_run import SHORT, coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS
 from tests.cli.typed import COMMAND, in_a_process

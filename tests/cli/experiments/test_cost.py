@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.experiments import _cost
-from cli.experiments._cost import costs
+from cli.experiments import _progress as _cost
+from cli.experiments._progress import costs
 from coalitions.errors import NoSolutionError
-from learners.comparisons.cells import planned_cell
+from learners.experiments.cells import planned_cell
 from learners.reproduction.carry_out import carry_out, plan
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from cli.terminal.completion import _PLACES, complete_option, registered
 from learners.settings.config import RunConfig
-from learners.settings.declared import declared_methods
+from learners.settings.declared_options import declared_methods
 from learners.settings.options import options_of
 from tests.cli.federation.test_run import coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS

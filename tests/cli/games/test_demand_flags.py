@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from cli.games._demand_flags import DemandFlags
+from cli.games._demands import DemandFlags
 from cli.games.verify import verify_command
 from coalitions import InvalidInputError
 from tests.cli.typed import typed as coalitions

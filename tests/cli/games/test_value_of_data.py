@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cli.app import app, main
-from cli.tables.blanks import imputer
+from cli.data_files import imputer
 from tests.cli.typed import in_a_process
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install .[sklearn]")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cli.report.data_picture import draw_split, label_counts
+from cli.report.data_pictures import draw_split, label_counts
 from coalitions.errors import InvalidInputError
 from learners.data.clients import federated_data
 

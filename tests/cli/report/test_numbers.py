@@ -12,12 +12,10 @@ import pytest
 pytest.importorskip("plotly", reason="plotly is not installed: pip install .[report]")
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.report.agreement import NO_TRUTH, agreement, truth_of
-from cli.report.contents import sections_of
-from cli.report.methods import methods_of, read_runs
+from cli.report.contents import NO_TRUTH, agreement, sections_of, truth_of
+from cli.report.methods import methods_of, read_runs, standing_of
 from cli.report.page import page, plain
-from cli.report.standing import standing_of
-from learners.comparisons.paired import paired_difference
+from learners.experiments.paired_statistics import paired_difference
 from learners.runs.reading import Clients
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.report.test_report import ALL_DRAWN, write_run
@@ -152,7 +150,7 @@ def test_the_truth_is_said_in_words_and_not_made_up(tmp_path):
 
 
 def test_a_method_that_records_relevance_says_what_that_is():
-    from learners.settings.declared import _files, declared_methods
+    from learners.settings.declared_options import _files, declared_methods
 
     records = {file.stem for file in _files() if "record(relevance=" in file.read_text()}
     records |= {file.stem for file in _files() if "            relevance=relevance,"

@@ -23,7 +23,7 @@ from learners.algorithms.fedc2i import (
     with_one,
     without_each,
 )
-from learners.client.many_models import Outputs, entering
+from learners.client.model_games import Outputs, entering
 from learners.client.training import batches
 from learners.measures.losses import CROSS_ENTROPY
 from learners.models import build_model

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from learners.algorithms.fedproto import train_prototypes
-from learners.rows.representation import class_means, represented
+from learners.rows.workspace import class_means, represented
 from tests.learners import literal, toy
 
 PROTOTYPES = torch.randn(2, 18, generator=torch.Generator().manual_seed(3))

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from learners.algorithms.fedrod import train_two_heads
-from learners.rows.representation import represented
+from learners.rows.workspace import represented
 from tests.learners import literal, toy
 
 _, HEAD = literal.LAYOUT.parts("head")

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from cli.report.inversion_picture import draw_inversion
+from cli.report.data_pictures import draw_inversion
 from coalitions.errors import InvalidInputError
-from learners.attacks.feature import _softened, invert_features
-from learners.attacks.gradient import likeness
+from learners.attacks.feature_matching import _softened, invert_features
+from learners.attacks.gradient_matching import likeness
 from learners.attacks.inversion import inversion_of
 from learners.models import build_model
 from learners.models.network import Network

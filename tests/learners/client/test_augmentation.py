@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.client.augmentation import taking, varied
+from learners.client.randomness import taking, varied
 from learners.client.training import batches, fit, score_model
 from learners.runs.run import prepare
 from learners.settings.config import RunConfig

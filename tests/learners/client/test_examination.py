@@ -9,11 +9,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-import learners.client.examination as examination  # noqa: E402
+import learners.client.stacked_testing as examination  # noqa: E402
 from learners.client.client import Client, Samples, Site  # noqa: E402
-from learners.client.many_models import Exam, Outputs  # noqa: E402
-from learners.client.stacked import Stacking  # noqa: E402
-from learners.data.contents import (  # noqa: E402
+from learners.client.model_games import Exam, Outputs  # noqa: E402
+from learners.client.stacked_training import Stacking  # noqa: E402
+from learners.data.client_data import (  # noqa: E402
     IGNORED,
     ClientData,
     FederatedData,

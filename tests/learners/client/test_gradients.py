@@ -11,9 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import learners.client.gradients as gradients  # noqa: E402
 import learners.client.training as training  # noqa: E402
 from learners.client.client import Client  # noqa: E402
-from learners.client.gradients import Gradients  # noqa: E402
-from learners.client.live_memory import LiveMemory  # noqa: E402
-from learners.client.stacked import Stacking  # noqa: E402
+from learners.client.gradients import (  # noqa: E402
+    Gradients,
+    LiveMemory,
+)
+from learners.client.stacked_training import Stacking  # noqa: E402
 from learners.measures.goal import goal_of  # noqa: E402
 from learners.models.network import build_model, seeded  # noqa: E402
 from learners.settings.config import RunConfig  # noqa: E402

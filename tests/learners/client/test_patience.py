@@ -9,7 +9,7 @@ from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.client.client import Client
 from learners.client.training import fit, score_model
 from learners.runs.run import prepare, run
-from learners.server.engines.local import one_thread
+from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 
 RNG = np.random.default_rng(0)
@@ -25,9 +25,9 @@ LONG = {"rounds": 1, "local_epochs": 12, "lr": 0.5, "workers": 1, "model": "tabu
 
 
 def client_of(**settings):
-    from learners.runs.own import Own
+    from learners.runs.inputs import UserInputs
 
-    prepared = prepare(RunConfig.of(LONG | settings), Own(DATA))
+    prepared = prepare(RunConfig.of(LONG | settings), UserInputs(DATA))
     return Client(prepared.site, 0, 1), prepared.site.initial
 
 

@@ -12,17 +12,17 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-import learners.client.stacked as stacked_module  # noqa: E402
+import learners.client.stacked_training as stacked_module  # noqa: E402
 from coalitions.errors import CoalitionError, InvalidInputError  # noqa: E402
 from learners.algorithm import ALGORITHMS  # noqa: E402
 from learners.client.client import Client  # noqa: E402
-from learners.client.live_memory import LiveMemory  # noqa: E402
-from learners.client.rendezvous import meeting  # noqa: E402
-from learners.client.stacked import Stacking, _Drawn, _Stack  # noqa: E402
+from learners.client.gradients import LiveMemory  # noqa: E402
+from learners.client.lockstep import in_lockstep  # noqa: E402
+from learners.client.stacked_training import Stacking, _Drawn, _Stack  # noqa: E402
 from learners.client.training import Fit, batches, fit, fit_alone  # noqa: E402
 from learners.models.network import build_model, seeded  # noqa: E402
 from learners.runs.run import run  # noqa: E402
-from learners.server.engines.local import local_engine  # noqa: E402
+from learners.server.local_engine import local_engine  # noqa: E402
 from learners.settings.config import RunConfig  # noqa: E402
 from learners.task import Reveals, Task  # noqa: E402
 from tests.learners import toy  # noqa: E402
@@ -82,7 +82,7 @@ def told(rounds):
 
 @pytest.fixture
 def tests_at_once(monkeypatch):
-    for where in ("server.engines.local", "algorithms.fedc2i"):
+    for where in ("server.local_engine", "algorithms.fedc2i"):
         monkeypatch.setattr(f"learners.{where}.pays", lambda device: True)
 
 
@@ -452,5 +452,5 @@ def test_an_interrupted_meeting_leaves_no_thread():
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        meeting([lambda ask, one=one: ask([one]) for one in fits(3)], interrupted)
+        in_lockstep([lambda ask, one=one: ask([one]) for one in fits(3)], interrupted)
     assert threading.active_count() == before

@@ -9,11 +9,10 @@ from coalitions.enumeration import all_coalitions
 from coalitions.errors import InvalidInputError
 from coalitions.game import Game
 from learners.client.client import Samples
-from learners.client.many_models import score_models
+from learners.client.model_games import ModelGame, score_models
 from learners.client.tasks import shapley
 from learners.client.training import score_model
-from learners.client.utility import ModelGame
-from learners.data.contents import Split, Targets
+from learners.data.client_data import Split, Targets
 from learners.measures.goal import goal_of
 from learners.models import build_model
 from learners.rows.parameters import Layout
@@ -113,7 +112,7 @@ def test_averages_that_do_not_fit_are_formed_in_parts(setting, monkeypatch):
     client, rows = setting
     game = ModelGame(client.workspace, rows, client.data.validation, n_classes=3)
     whole = game(all_coalitions(4))
-    monkeypatch.setattr("learners.client.utility.AVERAGES_AT_ONCE", 4 * rows.shape[1])
+    monkeypatch.setattr("learners.client.model_games.AVERAGES_AT_ONCE", 4 * rows.shape[1])
     assert game(all_coalitions(4)).tolist() == whole.tolist()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from learners.comparisons.domains import domain_means
+from learners.experiments.scores import domain_means
 
 
 def test_means_by_hand_without_the_poisoned_and_those_without_a_figure():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from coalitions.errors import InvalidInputError
-from learners.comparisons.paired import (
+from learners.experiments.paired_statistics import (
     best_of,
     best_sentence,
     difference_text,

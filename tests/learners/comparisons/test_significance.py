@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from coalitions.errors import InvalidInputError
-from learners.comparisons.paired import paired_difference
-from learners.comparisons.significance import (
+from learners.experiments.paired_statistics import (
     binomial_interval,
     bootstrap_interval,
     holm,
+    paired_difference,
     paired_p_value,
     spread_p_value,
     spread_ratio,

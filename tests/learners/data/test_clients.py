@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError, UnknownNameError
-from learners.data.clients import FederatedData, Split, federated_data
+from learners.data.clients import FederatedData, Split, domain_of_clients, federated_data
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
-from learners.data.domains import domain_of_clients
 from learners.data.files import data_folder
 
 

@@ -9,8 +9,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 from learners import run  # noqa: E402
 from learners.data.clients import federated_data  # noqa: E402
-from learners.data.sources.speeches import ALPHABET, LENGTH, SPEAKERS, spoken  # noqa: E402
-from learners.data.sources.wearables import PLACES, rendered  # noqa: E402
+from learners.data.sources.sequences import ALPHABET, LENGTH, PLACES, SPEAKERS, rendered, spoken  # noqa: E402  # noqa: E402
 from learners.settings.seeding import generator  # noqa: E402
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.data.contents import Input, Targets
-from learners.data.own import federation_of, fingerprint
+from learners.data.client_data import Input, Targets
+from learners.data.own.federation_of import federation_of, fingerprint
 
 X = np.arange(12, dtype=np.float64).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 0, 1])

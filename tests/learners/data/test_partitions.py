@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError, UnknownNameError
-from learners.data.partitions import PARTITIONS, shares_of
-from learners.data.rounding import whole_numbers
+from learners.data.partitions import PARTITIONS, shares_of, whole_numbers
 from learners.settings.seeding import generator
 
 counts_per_class = st.lists(st.integers(1, 400), min_size=2, max_size=12).map(np.array)

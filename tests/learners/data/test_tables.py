@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from coalitions.errors import InvalidInputError
+from learners.data.client_data import Input
 from learners.data.clients import federated_data
-from learners.data.contents import Input
 from learners.data.dataset import DATASETS
 from learners.runs.run import load_model, run
 

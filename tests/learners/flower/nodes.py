@@ -8,9 +8,9 @@ from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
-from learners.flower.carrier import GridCarrier
-from learners.flower.client import answering, number_of
-from learners.flower.engine import GridEngine, Identity, Patience
+from learners.flower.grid_engine import GridEngine, Identity, Patience
+from learners.flower.node import answering, number_of
+from learners.flower.questions import GridCarrier
 from learners.server.federation import Federation
 from tests.learners import tiny
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.flower import client_app, server_app
-from learners.flower.data import as_federated, called_for
+from learners.flower.node_data import as_federated, called_for
 from learners.flower.server import _patience, _settings, prepare_for_nodes
 from learners.settings.config import RunConfig
 from tests.learners.flower.nodes import QUICK, Nodes
@@ -241,7 +241,7 @@ def test_what_a_server_cannot_do_is_refused_at_once():
 def test_learners_imports_flower_only_when_asked():
     program = (
         "import sys, learners, learners.runs.run, learners.flower;"
-        "from learners.server.engines.engine import ENGINES;"
+        "from learners.server.engine import ENGINES;"
         "assert ENGINES.names() == ['flower', 'local'];"
         "assert not {'flwr', 'ray'} & set(sys.modules)"
     )

@@ -10,11 +10,11 @@ from flwr.client.mod import secaggplus_mod
 from coalitions.errors import CoalitionError, DamagedFileError
 from learners.algorithm import ALGORITHMS
 from learners.client.tasks import train
-from learners.flower.client import answering
-from learners.flower.engine import Identity, Patience
+from learners.flower.grid_engine import Identity, Patience
+from learners.flower.node import answering
 from learners.privacy.mechanism import privacy_of
-from learners.server.engines.local import local_engine
 from learners.server.federation import Federation
+from learners.server.local_engine import local_engine
 from tests.learners import tiny
 from tests.learners.flower.nodes import FIRST_NODE, federation, nodes, pair
 

@@ -14,7 +14,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from learners.flower.records import from_records, to_records
 from learners.privacy.mechanism import privacy_of
-from learners.server.left_out import STRIKES
+from learners.server.client_failures import STRIKES
 from tests.learners import tiny
 from tests.learners.flower.hostile import (
     ANSWER,
@@ -220,7 +220,7 @@ HARMLESS = {
 
 def test_no_kind_of_answer_ends_a_run(tmp_path, monkeypatch):
     """One run, in each round of which the node sends another kind of nonsense."""
-    monkeypatch.setattr("learners.server.left_out.STRIKES", len(OUTCOMES) + 1)
+    monkeypatch.setattr("learners.server.client_failures.STRIKES", len(OUTCOMES) + 1)
     site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=len(OUTCOMES))
     grid = nodes(site, tmp_path)
     server = federation(site, grid, QUICK)

@@ -17,7 +17,7 @@ from flwr.app import Context, RecordDict
 from cli.app import main
 from coalitions.errors import InvalidInputError, UnknownNameError
 from learners.flower.project import write_project
-from learners.server.engines.local import one_thread
+from learners.server.local_engine import one_thread
 from tests.learners.flower.machines import CLIENTS, commands, free_ports, own_data, until
 from tests.learners.flower.nodes import Nodes
 

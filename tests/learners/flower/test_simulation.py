@@ -16,7 +16,7 @@ from torch import nn
 import coalitions.extras
 from coalitions.errors import CoalitionError, InvalidInputError, MissingDependencyError
 from learners.algorithm import ALGORITHMS
-from learners.flower.engine import GridEngine, Identity, Patience
+from learners.flower.grid_engine import GridEngine, Identity, Patience
 from learners.flower.simulation import _SIMULATED, Simulation
 from learners.runs.run import begin_or_resume, prepare, run
 from learners.settings.config import RunConfig

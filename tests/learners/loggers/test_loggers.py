@@ -12,8 +12,7 @@ import pytest
 from coalitions.errors import InvalidInputError, MissingDependencyError
 from learners import Callback, resume, run
 from learners.loggers.callback import scalars
-from learners.loggers.csv_file import CsvLogger
-from learners.loggers.named import loggers_of, logs_in
+from learners.loggers.file_loggers import CsvLogger, loggers_of, logs_in
 
 CONFIG = {"clients": 2, "rounds": 4, "train_size": 20, "workers": 1, "evaluate_every": 2}
 

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 from torch.nn import functional  # noqa: E402
 
 from coalitions.errors import InvalidInputError  # noqa: E402
-from learners.data.contents import IGNORED, Targets  # noqa: E402
+from learners.data.client_data import IGNORED, Targets  # noqa: E402
 from learners.measures.losses import criterion_of  # noqa: E402
 
 STREAM = torch.Generator().manual_seed(0)

@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 sklearn = pytest.importorskip("sklearn.metrics")
 
 from coalitions.errors import InvalidInputError, UnknownNameError  # noqa: E402
-from learners.data.contents import IGNORED, KINDS, Targets  # noqa: E402
+from learners.data.client_data import IGNORED, KINDS, Targets  # noqa: E402
 from learners.measures.metrics import (  # noqa: E402
     METRICS,
     USUAL,

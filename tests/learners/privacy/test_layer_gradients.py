@@ -4,12 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from learners.data.contents import Targets
+from learners.data.client_data import Targets
 from learners.measures.goal import goal_of
 from learners.models import build_model
 from learners.models.network import Network
-from learners.privacy.layer_gradients import clipped_sum_by_layers, made_of_plain_layers
-from learners.privacy.per_sample import private_gradient
+from learners.privacy.per_sample import (
+    clipped_sum_by_layers,
+    made_of_plain_layers,
+    private_gradient,
+)
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 

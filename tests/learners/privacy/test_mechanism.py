@@ -21,16 +21,17 @@ from learners.client.tasks import deploy, describe, train
 from learners.client.training import fit
 from learners.data.clients import federated_data
 from learners.privacy.accountant import (
+    ORDERS,
     Usage,
+    _losses,
+    _moments,
     ceiling,
     epsilon,
     gaussian_delta,
     noise_for,
     worst_epsilon,
 )
-from learners.privacy.loss_distribution import _losses
 from learners.privacy.mechanism import RATE, RELEASES, STEPS, Privacy, clipped, privacy_of
-from learners.privacy.moments import ORDERS, _moments
 from learners.privacy.per_sample import private_gradient
 from learners.settings.config import RunConfig
 from learners.settings.participation import present_in, rounds_of

@@ -13,10 +13,10 @@ import learners.privacy.mechanism
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.client.client import Site
-from learners.data.contents import ClientData
+from learners.data.client_data import ClientData
 from learners.privacy.mechanism import Privacy, privacy_of
-from learners.server.engines.local import local_engine
 from learners.server.federation import Federation
+from learners.server.local_engine import local_engine
 from learners.settings.config import RunConfig
 from learners.task import TASKS, Reveals
 from tests.learners import tiny

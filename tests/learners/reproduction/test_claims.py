@@ -6,15 +6,29 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, adjusted_rand_index
-from learners.comparisons.paired import Difference
-from learners.reproduction.claims import Claim, above, best, beyond, exact, mostly, near
+from learners.experiments.paired_statistics import Difference
+from learners.reproduction.claims import (
+    Claim,
+    Measured,
+    above,
+    best,
+    beyond,
+    exact,
+    mostly,
+    near,
+    order_agreement,
+)
 from learners.reproduction.experiment import EXPERIMENTS
-from learners.reproduction.experiments.fedc2i import influence_of_two
-from learners.reproduction.experiments.settled import may_be_pure
-from learners.reproduction.measured import Measured, order_agreement
+from learners.reproduction.experiments.fedc2i_tables import influence_of_two
+from learners.reproduction.experiments.open_settings import may_be_pure
+from learners.reproduction.pages import (
+    comma_separated,
+    earlier_figures,
+    latex,
+    markdown,
+    summary_page,
+)
 from learners.reproduction.printed import PaperTable, Printed, paper_table
-from learners.reproduction.summary import summary_page
-from learners.reproduction.tables import comma_separated, earlier_figures, latex, markdown
 
 FOUND = Measured(
     ("here", "there"),

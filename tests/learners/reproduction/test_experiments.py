@@ -21,10 +21,10 @@ from learners.reproduction.carry_out import (
     plan,
     rows_made_again,
 )
+from learners.reproduction.claims import Measured
 from learners.reproduction.experiment import EXPERIMENTS
-from learners.reproduction.measured import Measured
+from learners.reproduction.pages import outcomes, summary_page
 from learners.reproduction.printed import paper_table
-from learners.reproduction.summary import outcomes, summary_page
 from learners.runs.run import completed
 from learners.settings.config import RunConfig, plain_settings
 from learners.settings.options import options_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from coalitions.files.latex import latex_text
+from learners.reproduction.claims import Measured
 from learners.reproduction.experiment import EXPERIMENTS
-from learners.reproduction.measured import Measured
-from learners.reproduction.tables import latex
+from learners.reproduction.pages import latex
 
 KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from learners.reproduction.measured import Measured
+from learners.reproduction.claims import Measured
 from learners.reproduction.pictures import bars, coalitions_by_round, dots, matrices
 from learners.reproduction.printed import PaperTable, Printed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from learners.reproduction.experiments.cffl import with_spreads
+from learners.reproduction.experiments.cffl_tables import with_spreads
 from learners.reproduction.printed import paper_table
 
 PAPERS = Path(__file__).resolve().parents[4] / "shared" / "papers"

@@ -11,7 +11,7 @@ from learners.client.client import Client
 from learners.client.tasks import describe, fine_tune_pairs, gradient, train
 from learners.client.training import fit, gradient_at, score_model
 from learners.rows.parameters import Layout
-from learners.server.engines.local import local_engine
+from learners.server.local_engine import local_engine
 from learners.settings.config import RunConfig
 from learners.task import TASKS, Reveals, task
 from tests.learners import toy
@@ -242,8 +242,8 @@ def test_messages_larger_than_the_mailbox_go_through_the_pipe(temporary_task, mo
         client.memory["kept"] = message["model"][:3]
         return {"model": message["model"] + client.index}
 
-    monkeypatch.setattr("learners.server.engines.local._MAILBOX_LEAST", 4096)
-    monkeypatch.setattr("learners.server.engines.local._MAILBOX_MODELS", 0)
+    monkeypatch.setattr("learners.server.local_engine._MAILBOX_LEAST", 4096)
+    monkeypatch.setattr("learners.server.local_engine._MAILBOX_MODELS", 0)
     federation = toy.federation(small(workers=2))
     large = torch.arange(10_000.0)
     for _ in range(2):
@@ -261,7 +261,7 @@ def test_asking_a_client_that_is_not_there_is_refused():
 
 def test_workers_are_refused_where_they_cannot_be(monkeypatch):
     here = toy.site(small())
-    monkeypatch.setattr("learners.server.engines.local.sys.platform", "darwin")
+    monkeypatch.setattr("learners.server.local_engine.sys.platform", "darwin")
     with pytest.raises(InvalidInputError, match="--workers 1"):
         local_engine(here, 2)
     assert type(local_engine(here, 0)).__name__ == "_InProcess"

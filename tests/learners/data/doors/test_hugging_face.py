@@ -10,7 +10,7 @@ from PIL import Image
 
 from coalitions.errors import InvalidInputError
 from learners.data import from_hf
-from learners.data.doors.hugging_face import arrays_of_hf
+from learners.data.own.hugging_face import arrays_of_hf
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 

@@ -9,12 +9,16 @@ import pytest
 from PIL import Image
 
 from coalitions.errors import InvalidInputError
-from learners.data.doors.paths import PathQuestion, read_path
-from learners.data.folders.arrays import read_array_clients
-from learners.data.folders.layout import folder_checksum, layout_of
-from learners.data.folders.pictures import read_picture_clients
-from learners.data.folders.tables import read_table_clients, read_two_tables
-from learners.data.tables.dealing import TableQuestion, deal_table
+from learners.data.own.encode_table import TableSettings, encode_table
+from learners.data.own.folders import (
+    folder_checksum,
+    layout_of,
+    read_array_clients,
+    read_picture_clients,
+    read_table_clients,
+    read_two_tables,
+)
+from learners.data.own.paths import PathSettings, read_path
 
 
 def save(path, **arrays):
@@ -162,7 +166,7 @@ def test_every_client_may_have_a_table_of_its_own(tmp_path):
         (tmp_path / client).mkdir()
         (tmp_path / client / "train.csv").write_text(ROWS)
     owners = read_table_clients(layout_of(tmp_path))
-    dealt = deal_table(owners, TableQuestion("y"))
+    dealt = encode_table(owners, TableSettings("y"))
     assert list(dealt.clients) == ["ann", "bob"]
     assert [len(test[1]) for _, test in dealt.clients.values()] == [2, 2]
     (tmp_path / "bob" / "test.csv").write_text(ROWS)
@@ -183,7 +187,7 @@ def test_columns_that_differ_between_clients_are_refused(tmp_path, table, messag
         (tmp_path / client).mkdir()
         (tmp_path / client / "train.csv").write_text(content)
     with pytest.raises(InvalidInputError) as error:
-        deal_table(read_table_clients(layout_of(tmp_path)), TableQuestion("y"))
+        encode_table(read_table_clients(layout_of(tmp_path)), TableSettings("y"))
     assert message in str(error.value)
 
 
@@ -192,7 +196,7 @@ def test_two_tables_for_all_clients_are_training_and_test(tmp_path):
     for part in ("train", "test"):
         (tmp_path / f"{part}.csv").write_text(rows)
     owners = read_two_tables(layout_of(tmp_path), "who")
-    dealt = deal_table(owners, TableQuestion("y", "who"))
+    dealt = encode_table(owners, TableSettings("y", "who"))
     assert [len(part[1]) for part in dealt.clients["a"]] == [6, 6]
     (tmp_path / "test.csv").write_text(rows.replace("b,", "a,"))
     with pytest.raises(InvalidInputError, match="client 'b' has no test rows"):
@@ -217,5 +221,5 @@ def test_the_sentence_on_tables_in_folders_names_the_folder_of_all(tmp_path):
         (tmp_path / name).mkdir()
         rows = [f"{k * 7 % 10 + k / 10},{k % 2}" for k in range(20)]
         (tmp_path / name / "train.csv").write_text("\n".join(["a,y", *rows]))
-    told = read_path(PathQuestion(tmp_path, target="y")).told
+    told = read_path(PathSettings(tmp_path, target="y")).told
     assert told.startswith(f"{tmp_path}: 40 rows of 2 clients")

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from coalitions.files.dates import with_days
-from learners.data.doors.paths import PathQuestion, read_path
-from learners.data.tables.dealing import TableQuestion, deal_table
-from learners.data.tables.owners import owners_of
-from learners.data.tables.reading import read_table
-from learners.data.tables.schema import read_schema
+from learners.data.own.columns import client_tables
+from learners.data.own.encode_table import TableSettings, encode_table
+from learners.data.own.paths import PathSettings, read_path
+from learners.data.own.schema import read_schema
+from learners.data.own.table_files import read_table
 
 
 def hospitals(rows_each=10, seed=0):
@@ -44,8 +44,8 @@ def deal(tmp_path):
             (tmp_path / "test.csv").write_text(test)
             tested = read_table(tmp_path / "test.csv")
         asked = {"target": "died"} | asked
-        question = TableQuestion(client_column=client_column, **asked)
-        return deal_table(owners_of(read_table(path), tested, client_column), question)
+        question = TableSettings(client_column=client_column, **asked)
+        return encode_table(client_tables(read_table(path), tested, client_column), question)
 
     return deal
 
@@ -204,8 +204,8 @@ def test_parquet_and_npz_hold_the_same_table(deal, tmp_path):
     np.savez(tmp_path / "patients.npz", **columns)
     for ending in ("parquet", "npz"):
         table = read_table(tmp_path / f"patients.{ending}")
-        question = TableQuestion("died", "hospital")
-        two = deal_table(owners_of(table, None, "hospital"), question)
+        question = TableSettings("died", "hospital")
+        two = encode_table(client_tables(table, None, "hospital"), question)
         assert set(two.schema.columns) == set(one.schema.columns)
         order = [
             [c.name for c in two.schema.categories].index(c.name) for c in one.schema.categories
@@ -355,8 +355,8 @@ def test_any_small_table_is_dealt_or_refused_in_a_sentence(
     path = tmp_path_factory.mktemp("fuzz") / "t.csv"
     path.write_text("\n".join(separator.join(row) for row in [header, *rows]))
     try:
-        dealt = deal_table(
-            owners_of(read_table(path), None, "h"), TableQuestion("y", "h", task=task)
+        dealt = encode_table(
+            client_tables(read_table(path), None, "h"), TableSettings("y", "h", task=task)
         )
     except CoalitionError as error:
         assert "\n" not in str(error)  # noqa: PT017 (either outcome is right)
@@ -408,7 +408,7 @@ def test_dates_are_days_where_they_can_be_read_in_one_way(tmp_path, dates):
     table = with_days(read_table(path))
     start = 19783.0  # 2024-03-01
     assert table.columns["admitted"][:3].tolist() == [start, start + 1, start + 4]
-    question = PathQuestion(path, "died", "hospital")
+    question = PathSettings(path, "died", "hospital")
     dealt = read_path(question)
     assert dealt.schema.columns[0].name == "admitted"
     assert dealt.schema.columns[0].kind == "number"
@@ -420,7 +420,7 @@ def test_dates_are_days_where_they_can_be_read_in_one_way(tmp_path, dates):
 def test_dates_that_mean_two_things_and_categories_of_a_schema_stay_texts(tmp_path):
     path = tmp_path / "patients.csv"
     path.write_text(dated(["3/1/2024", "3/2/2024", "3/5/2024"]))
-    question = PathQuestion(path, "died", "hospital")
+    question = PathSettings(path, "died", "hospital")
     assert read_path(question).schema.columns[0].kind == "category"
     path.write_text(dated(["2024-03-01", "2024-03-02"]))
     schema = read_path(question).schema.document()

@@ -1,1 +1,0 @@
-"""Tables of data that commands read: what is asked of one, and what becomes of blank cells."""

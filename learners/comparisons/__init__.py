@@ -1,1 +1,0 @@
-"""Many runs beside each other: cells, variants, scores, and whether one is better."""

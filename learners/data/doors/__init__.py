@@ -1,1 +1,0 @@
-"""Doors for data of a user: files, folders, and objects of other libraries."""

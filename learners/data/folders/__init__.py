@@ -1,1 +1,0 @@
-"""A folder with one folder a client: arrays, tables or pictures."""

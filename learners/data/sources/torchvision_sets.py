@@ -1,0 +1,156 @@
+"""MNIST, Fashion-MNIST, CIFAR, SVHN and USPS: read from files, or downloaded by torchvision."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coalitions.errors import InvalidInputError
+from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
+from learners.data.files import cache_folder, read_npz
+
+# ----------------------------------------------------------------------------------------
+# Sets that lie in files: NAME.npz, or torchvision's own layout, or a download by torchvision.
+
+
+class StoredSet(DataSet):
+    """An image set in files.
+
+    A subclass names what it is called, how many classes it has, its class in
+    ``torchvision.datasets`` and the file by which torchvision's layout is recognised.
+    """
+
+    name: ClassVar[str]
+    n_classes: ClassVar[int] = 10
+    in_torchvision: ClassVar[str]
+    landmark: ClassVar[str]
+
+    def load(self, folder: Path | None) -> dict[str, ImageSet]:
+        """Read ``folder/NAME.npz``, else torchvision's files, which it downloads if need be."""
+        if folder is not None and (folder / f"{self.name}.npz").exists():
+            return {"": read_npz(folder / f"{self.name}.npz", self.n_classes)}
+        return {"": self._from_torchvision(folder)}
+
+    def origin(self, folder: Path | None) -> tuple[bool, str]:
+        """Look for the files, without opening them."""
+        if folder is not None and (folder / f"{self.name}.npz").exists():
+            return True, str(folder / f"{self.name}.npz")
+        place = folder or cache_folder()
+        if any(place.glob(f"{self.landmark}*")):
+            return True, f"torchvision's files in {place}"
+        return False, f"torchvision would download it to {place}"
+
+    def _from_torchvision(self, folder: Path | None) -> ImageSet:
+        from learners.data.vision import torchvision_module
+
+        make = getattr(torchvision_module("datasets"), self.in_torchvision)
+        place = folder or cache_folder()
+        try:
+            # What torchvision prints belongs with the messages: stdout is for results.
+            with contextlib.redirect_stdout(sys.stderr):
+                train, test = (self._part(make, place, train=part) for part in (True, False))
+        except (OSError, RuntimeError, ValueError, EOFError) as error:
+            reason = textwrap.shorten(str(error) or type(error).__name__, 160)
+            raise InvalidInputError(
+                f"{self.name} is not in {place} and cannot be downloaded ({reason}); put "
+                f"{self.name}.npz or torchvision's files into a folder and name it with "
+                "--data-dir or COALITIONS_DATA"
+            ) from None
+        return ImageSet(train, test, self.n_classes)
+
+    def _part(self, make: Any, place: Path, *, train: bool) -> Images:  # noqa: ANN401
+        """Return one pool; torchvision's classes do not all have the same fields."""
+        stored = make(root=str(place), train=train, download=True)
+        return Images(np.asarray(stored.data), np.asarray(stored.targets))
+
+
+# ----------------------------------------------------------------------------------------
+# MNIST, from files.
+
+
+@DATASETS.register("mnist")
+class Mnist(StoredSet):
+    """Handwritten digits, 28×28 grey, 60 000 / 10 000 [LeCun1998]_."""
+
+    name = "mnist"
+    n_classes = 10
+    in_torchvision = "MNIST"
+    landmark = "MNIST/raw/train-images-idx3-ubyte"
+
+
+# ----------------------------------------------------------------------------------------
+# Fashion-MNIST, from files.
+
+
+@DATASETS.register("fashion-mnist")
+class FashionMnist(StoredSet):
+    """Pictures of clothes, 28×28 grey, 60 000 / 10 000 [Xiao2017]_."""
+
+    name = "fashion-mnist"
+    n_classes = 10
+    in_torchvision = "FashionMNIST"
+    landmark = "FashionMNIST/raw/train-images-idx3-ubyte"
+
+
+# ----------------------------------------------------------------------------------------
+# CIFAR-10, from files.
+
+
+@DATASETS.register("cifar10")
+class Cifar10(StoredSet):
+    """Small photographs in 10 classes, 32×32 colour, 50 000 / 10 000 [Krizhevsky2009]_."""
+
+    name = "cifar10"
+    n_classes = 10
+    in_torchvision = "CIFAR10"
+    landmark = "cifar-10-batches-py/data_batch_1"
+
+
+# ----------------------------------------------------------------------------------------
+# CIFAR-100, from files.
+
+
+@DATASETS.register("cifar100")
+class Cifar100(StoredSet):
+    """Small photographs in 100 classes, 32×32 colour, 50 000 / 10 000 [Krizhevsky2009]_."""
+
+    name = "cifar100"
+    n_classes = 100
+    in_torchvision = "CIFAR100"
+    landmark = "cifar-100-python/train"
+
+
+# ----------------------------------------------------------------------------------------
+# SVHN, from files.
+
+
+@DATASETS.register("svhn")
+class Svhn(StoredSet):
+    """House numbers from Street View, 32×32 colour, 73 257 / 26 032 [Netzer2011]_."""
+
+    name = "svhn"
+    in_torchvision = "SVHN"
+    landmark = "train_32x32.mat"
+
+    def _part(self, make: Any, place: Path, *, train: bool) -> Images:  # noqa: ANN401
+        stored = make(root=str(place), split="train" if train else "test", download=True)
+        return Images(np.asarray(stored.data).transpose(0, 2, 3, 1), np.asarray(stored.labels))
+
+
+# ----------------------------------------------------------------------------------------
+# USPS, from files.
+
+
+@DATASETS.register("usps")
+class Usps(StoredSet):
+    """Digits from envelopes, 16×16 grey, 7291 / 2007 [Hull1994]_."""
+
+    name = "usps"
+    n_classes = 10
+    in_torchvision = "USPS"
+    landmark = "usps.bz2"

@@ -1,1 +1,0 @@
-"""Tables of a user: columns, whose rows are whose, what is predicted, and how it is dealt out."""

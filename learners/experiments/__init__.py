@@ -1,0 +1,1 @@
+"""Many runs: comparisons of methods, their statistics, and the tuning of options."""

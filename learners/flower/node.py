@@ -1,0 +1,228 @@
+"""A node's side: a Flower client app that answers our questions with the node's own data."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
+from coalitions.extras import needed
+from learners.algorithm import algorithm_of
+from learners.client.client import Site, answer
+from learners.flower.node_data import as_federated, called_for, n_outputs
+from learners.flower.questions import (
+    BOOKS,
+    DONE,
+    ENDS,
+    GREETING,
+    HELLO,
+    LOST,
+    REFUSED,
+    NodeQuestion,
+    Outcome,
+)
+from learners.flower.records import NOTHING, NodeMemory, UnreadableError, Version
+from learners.measures.goal import goal_of
+from learners.privacy.mechanism import privacy_of
+from learners.rows.parameters import Layout
+from learners.rows.workspace import Workspace
+from learners.runs.inputs import UserInputs
+from learners.server.local_engine import one_thread
+from learners.settings.config import RunConfig
+from learners.task import TASKS
+
+if TYPE_CHECKING:
+    from flwr.app import Context
+    from flwr.app import Message as FlowerMessage
+    from flwr.clientapp import ClientApp
+
+SiteOf = Callable[[str, "Context"], Site]
+"""Maps a run's settings and a node to what the node computes with."""
+
+FolderOf = Callable[["Context"], Path]
+"""Maps a node to where it keeps what it remembers."""
+
+_SITES = 64
+"""Runs of nodes whose network and data a process keeps at hand; a simulation has many nodes."""
+
+
+def client_app(
+    data: Callable[..., Any],
+    model: Callable[[], nn.Module],
+    *,
+    folder: str | Path | None = None,
+    app: ClientApp | None = None,
+) -> ClientApp:
+    """Return a Flower client app that takes part in any of our methods.
+
+    What a method needs to know (rates, epochs, options) comes from the server with each question.
+    The node's number is `partition-id` in its node-config.
+
+    Parameters
+    ----------
+    data
+        Returns the node's own data as (train, test), each a data loader, a data set, or a pair of
+        inputs and labels. It is called with those of `partition_id`, `num_partitions`, `context`
+        and the keys of run-config and node-config that it has parameters for.
+    model
+        Returns the network.
+    folder
+        Where nodes keep what they remember, node I in the folder I there. Without it, a node's
+        folder is `memory` of its node-config, else I in ``$COALITIONS_NODES``, else I in
+        ``~/.coalitions/nodes``.
+    app
+        An app to add to; it keeps all that it does so far.
+    """
+    needed("flwr")
+
+    name = uuid.uuid4().hex
+
+    def site_of(settings: str, context: Context) -> Site:
+        return _site(_Asked(name, settings, _configured(context), data, model, context))
+
+    def folder_of(context: Context) -> Path:
+        own = context.node_config.get("memory")
+        if folder is None and own is not None:
+            return Path(str(own)).expanduser()
+        # One app may serve many nodes, as in a simulation: each has a folder of its own there.
+        home = folder or os.environ.get("COALITIONS_NODES") or Path.home() / ".coalitions" / "nodes"
+        return Path(home).expanduser() / str(number_of(context))
+
+    return answering(site_of, folder_of, app)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a node's site is known again by, and, not compared, what it is made from.
+
+    An app is known by a name, since Flower's simulation pickles it anew for each message.
+    """
+
+    app: str
+    settings: str
+    configured: tuple[Any, ...]
+    data: Callable[..., Any] = field(compare=False)
+    model: Callable[[], nn.Module] = field(compare=False)
+    context: Context = field(compare=False)
+
+
+def _configured(context: Context) -> tuple[Any, ...]:
+    return tuple(sorted(context.node_config.items())), tuple(sorted(context.run_config.items()))
+
+
+@lru_cache(_SITES)
+def _site(asked: _Asked) -> Site:
+    config = replace(RunConfig.of(tomllib.loads(asked.settings)), plugins=())
+    brought = UserInputs(model=asked.model)
+    brought.marked(config)  # refuses another network than the server's
+    module = brought.network(config.seed)
+    layout = Layout.of(module)
+    own = as_federated(called_for(asked.data, asked.context), config, n_outputs(layout))
+    if config.augment is not None:
+        own.only_pictures("augment")
+    algorithm = algorithm_of(config)
+    goal = goal_of(own.targets, config.loss, config.metric)
+    workspace = Workspace(module, layout, torch.device("cpu"), goal)
+    sizes = [len(own.clients[0].train)] * config.clients
+    privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
+    here = Site(config, algorithm, workspace, own, privacy)
+    return here.with_data(here.data * config.clients)  # it is asked for one of them only
+
+
+def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:
+    """Return a client app that answers our questions.
+
+    Parameters
+    ----------
+    site_of
+        What a node computes with.
+    folder_of
+        Where a node keeps what it remembers.
+    app
+        An app to add to.
+    """
+    from flwr.app import Message
+    from flwr.clientapp import ClientApp
+
+    app = ClientApp() if app is None else app
+
+    @app.query("coalitions")
+    def answered(message: FlowerMessage, context: Context) -> FlowerMessage:
+        outcome = _outcome(site_of, folder_of, message, context)
+        return Message(outcome.records(), reply_to=message)
+
+    return app
+
+
+def number_of(context: Context) -> int:
+    """Return the number of a node's client, which its node-config has."""
+    number = context.node_config.get("partition-id")
+    if type(number) is not int or number < 0:
+        raise InvalidInputError(
+            "a node is told the number of its client, from 0 on: --node-config 'partition-id=0 …'"
+        )
+    return number
+
+
+def _outcome(
+    site_of: SiteOf, folder_of: FolderOf, message: FlowerMessage, context: Context
+) -> Outcome:
+    """Return what came of a question; what goes wrong is said, and never ends the node."""
+    try:
+        question = NodeQuestion.read(message.content)
+        if question.task == GREETING:
+            return Outcome(HELLO, client=number_of(context))
+        memory = NodeMemory(folder_of(context), question.run, context.state)
+        return _answered(site_of, memory, question, context)
+    except NoSolutionError as error:
+        return Outcome(ENDS, reason=str(error))
+    except CoalitionError as error:
+        return Outcome(REFUSED, reason=str(error))
+
+
+def _answered(
+    site_of: SiteOf, memory: NodeMemory, question: NodeQuestion, context: Context
+) -> Outcome:
+    again = memory.version(question.name)
+    if again is not None:
+        return _done(again)
+    before: Version | None = Version(NOTHING, {}, {})
+    if question.builds_on != NOTHING:
+        before = memory.version(question.builds_on)
+    if before is None:
+        return Outcome(LOST)
+    if question.task not in TASKS:
+        raise UnreadableError(f"this node knows no task {question.task!r}")
+    site = site_of(question.settings, context)
+    with one_thread():
+        given = answer(
+            site,
+            TASKS[question.task],
+            number_of(context),
+            question.round,
+            question.message,
+            before.memory,
+        )
+    if given.reply is None:
+        return Outcome(REFUSED, reason=given.reason or "no reason was given")
+    after = Version(before.name, before.memory, given.reply)
+    if given.memory is not None:
+        after = Version(question.name, given.memory, given.reply)
+        memory.keep(after)
+    if question.kept is not None:
+        memory.forget_others((*question.kept, after.name))
+    return _done(after)
+
+
+def _done(version: Version) -> Outcome:
+    books = {key: version.memory[key] for key in BOOKS if key in version.memory}
+    return Outcome(DONE, version.reply, version=version.name, books=books)

@@ -1,1 +1,0 @@
-"""Where the tasks that clients are asked to do run."""

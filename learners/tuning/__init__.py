@@ -1,1 +1,0 @@
-"""Choosing options: what can be searched, and how, with equal budgets for every method."""
