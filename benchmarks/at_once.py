@@ -12,7 +12,7 @@ columns of the table:
 - *step*, *test*, *gradient*: torch operations of a step, of a pass of tests or other outputs, and
   of one of gradients, with 4 and with 16 clients;
 - *reads*: tensors that the host waits for in two rounds of three clients, with tests, and their
-  bytes, on a device that is not there (`learners.rehearsal`); *mps*: whether it passes there, too;
+  bytes, on a device that is not there (`tests.learners.rehearsal`); *mps*: whether it passes there;
 - *memory*: predicted over measured, tensors of the largest stack on the CPU;
 - *alone*: what is not stacked.
 """
@@ -43,12 +43,12 @@ from learners.client.gradients import LiveMemory
 from learners.client.stacked_training import Stacking
 from learners.measures.goal import goal_of
 from learners.models.network import build_model
-from learners.rehearsal import rehearse
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.run import data_of, run
 from learners.server.federation import Federation, Round
 from learners.settings.config import RunConfig
+from tests.learners.rehearsal import rehearse
 
 SMALL = {"clients": 5, "train_size": 40, "local_epochs": 1, "workers": 1}
 

@@ -1,7 +1,7 @@
 """The two ways between the host and the device that models are on.
 
 Whatever crosses goes through `to_host` and `to_device`. That is how one can see what a round on a
-GPU has to wait for, and how a round can be rehearsed without one (`learners.rehearsal`).
+GPU has to wait for, and how a round can be rehearsed without one (`tests.learners.rehearsal`).
 """
 
 from __future__ import annotations

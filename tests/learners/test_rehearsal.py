@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 from learners.algorithm import ALGORITHMS  # noqa: E402
 from learners.algorithms.fedavg import FedAvg  # noqa: E402
 from learners.devices import seeded_draws, to_device, to_host  # noqa: E402
-from learners.rehearsal import CrossingError, rehearse, rehearsing  # noqa: E402
 from learners.settings.seeding import stream  # noqa: E402
+from tests.learners.rehearsal import CrossingError, rehearse, rehearsing  # noqa: E402
 
 OURS = [
     name for name in ALGORITHMS if ALGORITHMS[name].__module__.startswith("learners.algorithms.")
@@ -83,7 +83,7 @@ class Peeking(FedAvg):
 
 
 def test_a_method_that_copies_a_model_to_the_host_is_found(monkeypatch):
-    monkeypatch.setattr("learners.rehearsal.build_algorithm", lambda *_: Peeking())
+    monkeypatch.setattr("tests.learners.rehearsal.build_algorithm", lambda *_: Peeking())
     with pytest.raises(CrossingError, match=r"_to_copy.* has tensors on the host and on cuda"):
         rehearse("fedavg")
 

@@ -83,7 +83,7 @@ def rehearse(
     device: str = "cuda",
     rounds: int = 2,
     model: str = "lenet-5",
-    **settings: Any,  # noqa: ANN401 (of a run)
+    **settings: Any,
 ) -> Rehearsal:
     """Play rounds of a method for three clients, and return what was seen; evaluation is included.
 
@@ -224,14 +224,14 @@ class _Names(TorchFunctionMode):
         types: Sequence[type],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         if function is torch.device:  # a name, and nothing on it yet
             return function(*args, **(kwargs or {}))
         named = {name: self._inwards(value) for name, value in (kwargs or {}).items()}
         given = function(*(self._inwards(value) for value in args), **named)
         return self._named if isinstance(given, torch.device) and given == _STAND_IN else given
 
-    def _inwards(self, value: Any) -> Any:  # noqa: ANN401
+    def _inwards(self, value: Any) -> Any:
         if isinstance(value, str) and value.split(":")[0] == self._type:
             return _STAND_IN
         if isinstance(value, torch.device) and value.type == self._type:
@@ -248,11 +248,11 @@ class _Border(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        function: Any,  # noqa: ANN401
+        function: Any,
         types: Sequence[type],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         named = dict(kwargs or {})
         tensors = [each for each in tree_leaves((args, named)) if isinstance(each, Tensor)]
         there = [each for each in tensors if each.is_meta]
