@@ -34,8 +34,8 @@ sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).r
 
 from coalitions import SynergyGraph  # noqa: E402
 from solvers import solve  # noqa: E402
-from solvers.local_search.descent import improve  # noqa: E402
-from solvers.local_search.random_state import random_state  # noqa: E402
+from solvers.heuristics.dense_search import improve  # noqa: E402
+from solvers.heuristics.random_numbers import random_state  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "instances"
 

@@ -14,11 +14,11 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from solvers._solve import available, solve
+    from solvers.alternatives.explanation import Explanation, explain
+    from solvers.alternatives.fragile_pairs import FragilePair, fragile
+    from solvers.alternatives.wish import WhatIf, what_if
     from solvers.games import solve_game
     from solvers.ilp.back_end import IlpSolver, ProgramAnswer
-    from solvers.opinions.explanation import Explanation, explain
-    from solvers.opinions.fragility import FragilePair, fragile
-    from solvers.opinions.wishes import WhatIf, what_if
     from solvers.overlap.overlapping import OverlappingSolution, solve_overlapping
     from solvers.proofs.certificate import Certificate
     from solvers.proofs.verification import Verification, verify
@@ -30,9 +30,9 @@ _HOME = {
     "solvers._solve": ("available", "solve"),
     "solvers.games": ("solve_game",),
     "solvers.ilp.back_end": ("IlpSolver", "ProgramAnswer"),
-    "solvers.opinions.explanation": ("Explanation", "explain"),
-    "solvers.opinions.fragility": ("FragilePair", "fragile"),
-    "solvers.opinions.wishes": ("WhatIf", "what_if"),
+    "solvers.alternatives.explanation": ("Explanation", "explain"),
+    "solvers.alternatives.fragile_pairs": ("FragilePair", "fragile"),
+    "solvers.alternatives.wish": ("WhatIf", "what_if"),
     "solvers.overlap.overlapping": ("OverlappingSolution", "solve_overlapping"),
     "solvers.solution": ("Solution",),
     "solvers.solver": ("SOLVERS", "Answer", "Limits", "Solver"),

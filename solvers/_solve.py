@@ -19,6 +19,16 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure, Position, Structured
+from solvers.demands import (
+    Contraction,
+    Count,
+    Pairs,
+    Roles,
+    Sizes,
+    Weights,
+    checked_sizes,
+    contract,
+)
 from solvers.optimality import (
     EXACT_TOLERANCE,
     at_stake,
@@ -27,14 +37,18 @@ from solvers.optimality import (
     reported_bound,
     rounded_up,
 )
-from solvers.preparation.components import Piece, Tally, numbered, positive_components, settled
-from solvers.preparation.conditioning import conditioned, conditioned_for_sizes
-from solvers.preparation.demands import Contraction, Pairs, contract
-from solvers.preparation.sizes import Count, Roles, Weights, checked_sizes
 from solvers.proofs.certificate import Certificate, Part
-from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import one_node_proof
-from solvers.sizes import Sizes
+from solvers.reductions import (
+    Piece,
+    Tally,
+    conditioned,
+    conditioned_for_sizes,
+    numbered,
+    positive_components,
+    settled,
+)
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
 
@@ -160,8 +174,8 @@ def solve(
     if not asked["at_least_one_of"]:
         del sizes_asked["at_least_one_of"]
     if n_best is not None or all_optimal or canonical:
-        from solvers.opinions.canonical import canonical as canonical_one
-        from solvers.opinions.ranking import ranked
+        from solvers.alternatives.canonical import canonical as canonical_one
+        from solvers.alternatives.n_best import ranked
 
         ask = partial(
             solve, solver=solver, gap=gap, seed=seed, threads=threads, **sizes_asked, **options

@@ -124,7 +124,7 @@ class Solution:
         MissingDependencyError
             pandas is not installed.
         """
-        from solvers.drawing.tables import solution_frame
+        from solvers.drawing.solution_tables import solution_frame
 
         return solution_frame(self)
 
@@ -145,7 +145,7 @@ class Solution:
         """
         from pathlib import Path
 
-        from solvers.solution_writing import save_solution
+        from solvers.solution_file import save_solution
 
         save_solution(self, Path(path))
 
@@ -201,19 +201,19 @@ class Solution:
         InvalidInputError
             The file cannot be written, or there is no graph: a game is not drawn.
         """
-        from solvers.drawing.saving import plotted
+        from solvers.drawing.solution_picture import plotted
 
         return plotted(self, path)
 
     def _repr_html_(self) -> str:
         """Return a table of the coalitions and the verdict, as notebooks show it."""
-        from solvers.drawing.tables import solution_shown
+        from solvers.drawing.solution_tables import solution_shown
 
         return solution_shown(self).html
 
     def __str__(self) -> str:
         """Return the same table as text."""
-        from solvers.drawing.tables import solution_shown
+        from solvers.drawing.solution_tables import solution_shown
 
         return solution_shown(self).text
 

@@ -1,4 +1,9 @@
-"""What a solver is: it maps a graph to a structure and a bound, within limits."""
+"""What a solver is: it maps a graph to a structure and a bound, within limits.
+
+Limits are a deadline, a gap and Ctrl-C. A search that takes long is a generator: it gives
+(value, labels) every few milliseconds, the best it has so far, and `run_slices` looks at the clock,
+at Ctrl-C and after progress reports in between. No kernel ever has to.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,27 @@ import functools
 import importlib.util
 import signal
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Event
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coalitions.compiling.clock import clock
-from coalitions.errors import MissingDependencyError
+from coalitions.errors import InvalidInputError, MissingDependencyError
 from coalitions.extras import install_command
-from coalitions.game import IntVector
+from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
 
 if TYPE_CHECKING:
+    from solvers.demands import Sizes
     from solvers.proofs.certificate import Certificate
-    from solvers.sizes import Sizes
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,10 @@ class Limits:
         if self.interrupted.is_set():
             return True
         return self.deadline is not None and clock() >= self.deadline
+
+
+class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
+    """The limits ask the search to stop."""
 
 
 @contextlib.contextmanager
@@ -210,7 +223,116 @@ class Solver(ABC):
 SOLVERS: Registry[type[Solver]] = Registry(
     "solver",
     "solvers.backends",
-    "solvers.heuristics",
-    "solvers.branch_and_cut.method",
-    "solvers.branch_and_price.method",
+    "solvers.heuristics.greedy",
+    "solvers.heuristics.local_search",
+    "solvers.branch_and_cut.branch_and_cut",
+    "solvers.branch_and_price.branch_and_price",
 )
+
+
+# ----------------------------------------------------------------------------------------
+# Seeds
+
+RandomState: TypeAlias = NDArray[np.uint64]
+
+
+def random_state(*seed: int) -> RandomState:
+    """Return the state of a generator; equal seeds give equal streams, others unrelated ones."""
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
+    return state | np.uint64(1)  # zero is the one state xorshift cannot leave
+
+
+# ----------------------------------------------------------------------------------------
+# Searches in slices, and the matrix that they run on if it fits.
+
+Improvement: TypeAlias = tuple[float, IntVector]
+
+DENSE_PLAYERS = 8192
+"""Above this many players the gain table would take more than half a gigabyte."""
+
+ALWAYS_DENSE = 300
+"""Up to this many players a table is small, however few edges there are."""
+
+DENSE_SHARE = 0.1
+"""With fewer of the pairs than this, summing over neighbours beats a table of gains."""
+
+REPORT_EVERY = 0.2
+"""Seconds between two reports of progress."""
+
+
+CLOSING_PER_PAIR = 3e-8
+"""Seconds per n² that come after a search on a matrix: a last descent, and the price."""
+
+
+def fits_table(graph: SynergyGraph) -> bool:
+    """Tell whether a graph is searched on a full matrix rather than on its edges."""
+    n = graph.n_players
+    if n <= ALWAYS_DENSE:
+        return True
+    if n > DENSE_PLAYERS:
+        return False
+    return len(graph.edges.weight) >= DENSE_SHARE * n * (n - 1) / 2
+
+
+def refuse_if_no_table(graph: SynergyGraph) -> None:
+    """Raise if a graph has too many players for a full matrix, and say what to do."""
+    if graph.n_players > DENSE_PLAYERS:
+        raise InvalidInputError(
+            f"demands on coalitions are honoured for at most {DENSE_PLAYERS} players, but there are"
+            f" {graph.n_players}; leave out sizes, counts, weights and roles, or split the graph"
+        )
+
+
+def matrix_of(graph: SynergyGraph) -> FloatMatrix:
+    """Return the synergies as a fresh matrix [n, n], whatever the graph is made of."""
+    if not graph.is_sparse:
+        return graph.matrix.copy()
+    i, j, weight = graph.edges
+    matrix = np.zeros((graph.n_players, graph.n_players))
+    matrix[i, j] = matrix[j, i] = weight
+    return matrix
+
+
+def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:
+    """Return the synergies between groups numbered 0 … k−1 [k, k], with zeros on the diagonal."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
+    rows = np.add.reduceat(weights[order], starts, axis=0)
+    between: FloatMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
+    np.fill_diagonal(between, 0.0)
+    return between
+
+
+def leaving_time_to_close(limits: Limits, n_players: int) -> Limits:
+    """Return limits that end a little earlier: what comes after a search takes time, too."""
+    if limits.deadline is None:
+        return limits
+    return replace(limits, deadline=limits.deadline - CLOSING_PER_PAIR * n_players**2)
+
+
+def run_slices(
+    search: Iterator[Improvement], start: Improvement, bound: float, limits: Limits
+) -> tuple[IntVector, int]:
+    """Return the best labels of a search within the limits, and how many slices it took.
+
+    Ends with the search, at the deadline, at Ctrl-C, or when the bound is reached. Never worse than
+    `start`.
+    """
+    began = reported = time.monotonic()
+    (value, labels), slices = start, 0
+    try:
+        for found, partition in search:
+            slices += 1
+            if found > value:
+                value, labels = found, partition.copy()
+            now = time.monotonic()
+            if limits.report is not None and now - reported > REPORT_EVERY:
+                reported = now
+                limits.report(Progress(value, bound, now - began))
+            if limits.expired or value >= bound:
+                break
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_ctrl_c(error):
+            raise
+        limits.interrupted.set()
+    return labels, slices

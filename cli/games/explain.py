@@ -28,8 +28,8 @@ from coalitions.errors import InvalidInputError
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
-    from solvers.opinions.explanation import Explanation
-    from solvers.opinions.fragility import FragilePair
+    from solvers.alternatives.explanation import Explanation
+    from solvers.alternatives.fragile_pairs import FragilePair
 
 LISTED = 10
 """Fragile pairs that are listed where no player is named, unless told otherwise."""

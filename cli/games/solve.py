@@ -31,8 +31,12 @@ from cli.terminal.output import (
 )
 from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
-from solvers.solution_file import read_structure
-from solvers.solution_writing import check_solution_path, save_solution, solution_document
+from solvers.solution_file import (
+    check_solution_path,
+    read_structure,
+    save_solution,
+    solution_document,
+)
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -113,7 +117,7 @@ def solve_command(
     if output is not None:
         check_solution_path(output)
     if plot is not None:
-        from solvers.drawing.saving import check_plot_path, draw_solution
+        from solvers.drawing.solution_picture import check_plot_path, draw_solution
 
         check_plot_path(plot)
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}

@@ -110,7 +110,7 @@ def _links(
     recorded: dict[str, Pairs], flags: dict[str, Pairs], graph: SynergyGraph, path: Path
 ) -> dict[str, Pairs]:
     """Return the demands of the file, or of the flags if it has none; they must not differ."""
-    from solvers.proofs.demands import Links
+    from solvers.proofs.proof_demands import Links
 
     if not any(flags.values()):
         return recorded
@@ -134,7 +134,7 @@ def _sizes(
     recorded: dict[str, Any], flags: dict[str, Any], graph: SynergyGraph, path: Path
 ) -> dict[str, Any]:
     """Return the demands on coalitions of the file, or of the flags if it has none."""
-    from solvers.proofs.team_demands import TeamDemands
+    from solvers.proofs.proof_demands import TeamDemands
 
     if not flags:
         return recorded

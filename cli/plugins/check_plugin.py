@@ -68,8 +68,8 @@ def _registered(module: str) -> Iterator[tuple[str, str, Checks]]:
     """Give kind, name and checks of what the module has registered."""
     from coalitions.sampling.estimator import ESTIMATORS
     from coalitions.values.contract import estimator_checks
-    from solvers.contract import solver_checks
     from solvers.solver import SOLVERS
+    from solvers.solver_checks import solver_checks
 
     for name in _of(module, SOLVERS):
         yield "solver", name, solver_checks(name)

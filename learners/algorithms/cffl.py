@@ -20,7 +20,7 @@ from learners.devices import to_host
 from learners.rows.parameters import weighted_mean
 from learners.settings.options import option
 from solvers import solve, solve_overlapping
-from solvers.overlap.columns import MOST_PLAYERS
+from solvers.overlap.profitable import MOST_PLAYERS
 from solvers.solver import SOLVERS
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import numpy as np
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph
+from solvers.demands import Sizes, first_structure
 from solvers.optimality import rounded_up
-from solvers.preparation.feasibility import first_structure
-from solvers.preparation.scaling import integer_weights
-from solvers.sizes import Sizes
+from solvers.reductions import integer_weights
 from solvers.solver import SOLVERS, Answer, Limits, Solver
 
 MAX_PLAYERS = 12

@@ -16,9 +16,9 @@ import numpy as np
 from coalitions.errors import InfeasibleError, MissingDependencyError, NoSolutionError
 from coalitions.extras import install_command
 from coalitions.game import FloatVector
-from solvers.ilp.attended import run_program
 from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
+from solvers.ilp.stoppable import run_program
 from solvers.solver import SOLVERS, Limits
 
 COLUMNS_AT_ONCE = 100

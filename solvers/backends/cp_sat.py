@@ -9,10 +9,10 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
-from solvers.ilp.attended import in_thread
 from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
 from solvers.ilp.program import Program
-from solvers.preparation.scaling import integer_weights
+from solvers.ilp.stoppable import in_thread
+from solvers.reductions import integer_weights
 from solvers.solver import SOLVERS, Limits
 
 ENDINGS: dict[str, Ending] = {

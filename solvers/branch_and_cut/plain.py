@@ -36,7 +36,7 @@ def spend(steps: int) -> None:
     _spent += steps
 
 
-def plain_dolls(
+def plain_russian_dolls(
     weights: IntMatrix, floor: int, most_steps: int, expired: Callable[[], bool]
 ) -> tuple[bool, IntVector]:
     """Return what `best_of_dolls` returns for a start where everybody is alone.

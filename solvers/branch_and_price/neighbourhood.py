@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from coalitions.game import BoolMatrix, FloatVector, IntVector
-from solvers.branch_and_price.incumbent import Incumbent
-from solvers.branch_and_price.problem import Problem
+from solvers.branch_and_price.branch_and_price import TeamIncumbent, TeamProblem
 
 NEAR, FARTHER = 44, 2
 """Nodes of the first part of a structure, and how many more after each part in vain."""
@@ -44,9 +43,9 @@ class Nearby:
 
     def __init__(
         self,
-        problem: Problem,
-        incumbent: Incumbent,
-        solved: Callable[[Problem, Incumbent], int],
+        problem: TeamProblem,
+        incumbent: TeamIncumbent,
+        solved: Callable[[TeamProblem, TeamIncumbent], int],
         rng: np.random.Generator,
     ) -> None:
         self._problem, self._best = problem, incumbent
@@ -77,7 +76,7 @@ class Nearby:
         labels = np.unique(near.labels, return_inverse=True)[1]
         nodes = neighbourhood(labels, members, levels, self._reach, self._rng)
         part = restricted(self._problem, nodes, len(np.unique(np.delete(labels, nodes))))
-        best = Incumbent(part, seed=0, expired=lambda: False)
+        best = TeamIncumbent(part, seed=0, expired=lambda: False)
         best.offer(labels[nodes])
         self.rounds += self._solved(part, best)
         found = labels.copy()
@@ -99,7 +98,7 @@ class Nearby:
             return
         self._left_at = self._reach, self._best.value
         labels = elsewhere()
-        other = Incumbent(self._problem, seed=0, expired=lambda: False)
+        other = TeamIncumbent(self._problem, seed=0, expired=lambda: False)
         if labels is not None and other.offer(labels):
             self._near, self._reach = other, NEAR
 
@@ -139,7 +138,7 @@ def neighbourhood(
     return np.flatnonzero(teams[inside].any(axis=0))
 
 
-def restricted(problem: Problem, nodes: IntVector, n_others: int) -> Problem:
+def restricted(problem: TeamProblem, nodes: IntVector, n_others: int) -> TeamProblem:
     """Return the problem of some nodes, where all others make `n_others` coalitions."""
     sizes = problem.sizes
     place = {node: number for number, node in enumerate(nodes.tolist())}
@@ -152,4 +151,4 @@ def restricted(problem: Problem, nodes: IntVector, n_others: int) -> Problem:
         roles=tuple(tuple(place[i] for i in role if i in place) for role in sizes.roles),
         apart=tuple((place[a], place[b]) for a, b in sizes.apart if a in place and b in place),
     )
-    return Problem.of(problem.weights[np.ix_(nodes, nodes)], part)
+    return TeamProblem.of(problem.weights[np.ix_(nodes, nodes)], part)

@@ -10,8 +10,18 @@ import numpy as np
 
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
-from solvers.sizes import Sizes
-from solvers.solver import SOLVERS, Answer, Limits, Solver
+from solvers.demands import Sizes
+from solvers.solver import (
+    ALWAYS_DENSE,
+    DENSE_PLAYERS,
+    SOLVERS,
+    Answer,
+    Limits,
+    Solver,
+    matrix_of,
+    refuse_if_no_table,
+    synergies_between,
+)
 
 MATRIX_SHARE = 0.02
 """With fewer of the pairs than this, unions by edges beat those on a matrix."""
@@ -49,10 +59,10 @@ class Greedy(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the structure and the cycle-packing bound; with sizes, see `sized_start`."""
-        from solvers.local_search.bounds import cycle_packing_bound
+        from solvers.heuristics.bounds import cycle_packing_bound
 
         if sizes is not None:
-            from solvers.local_search.sized_bound import sized_bound
+            from solvers.heuristics.bounds import sized_bound
 
             labels = sized_start(graph, sizes, limits, warm_start)
             return Answer(labels, sized_bound(graph, sizes, limits=limits))
@@ -72,8 +82,7 @@ def sized_start(
     NoSolutionError
         None was found.
     """
-    from solvers.local_search.sized import improved, repaired
-    from solvers.local_search.slices import matrix_of, refuse_if_no_table
+    from solvers.heuristics.sized_search import improved, repaired
 
     refuse_if_no_table(graph)
     weights = matrix_of(graph)
@@ -84,7 +93,7 @@ def sized_start(
 
 def united(graph: SynergyGraph, limits: Limits, start: IntVector | None = None) -> IntVector:
     """Return the labels that greedy answers with; everybody alone, or `start`, is the beginning."""
-    from solvers.preparation.components import numbered
+    from solvers.reductions import numbered
 
     labels = np.arange(graph.n_players) if start is None else numbered(start)
     unite = _on_matrix if _has_many_edges(graph) else _on_edges
@@ -93,18 +102,15 @@ def united(graph: SynergyGraph, limits: Limits, start: IntVector | None = None) 
 
 def _has_many_edges(graph: SynergyGraph) -> bool:
     """Tell whether unions are faster on a matrix: at n = 5000 from 2 % of the pairs on."""
-    from solvers.local_search.slices import ALWAYS_DENSE, DENSE_PLAYERS
-
     n = graph.n_players
     enough = len(graph.edges.weight) >= MATRIX_SHARE * n * (n - 1) / 2
     return n <= ALWAYS_DENSE or (n <= DENSE_PLAYERS and enough)
 
 
 def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
-    from solvers.heuristics import _greedy
-    from solvers.local_search import dense as _dense
-    from solvers.local_search.random_state import random_state
-    from solvers.local_search.slices import matrix_of, synergies_between
+    from solvers.heuristics import _dense_kernels as _dense
+    from solvers.heuristics import _greedy_kernels as _greedy
+    from solvers.heuristics.random_numbers import random_state
 
     weights = matrix_of(graph)
     n = len(weights)
@@ -133,9 +139,9 @@ def _on_matrix(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVect
 
 
 def _on_edges(graph: SynergyGraph, start: IntVector, limits: Limits) -> IntVector:
-    from solvers.heuristics import _greedy
-    from solvers.local_search import sparse as _sparse
-    from solvers.local_search.random_state import random_state
+    from solvers.heuristics import _greedy_kernels as _greedy
+    from solvers.heuristics import _sparse_kernels as _sparse
+    from solvers.heuristics.random_numbers import random_state
 
     rows = _sparse.rows_of(graph.n_players, *graph.edges)
     labels = start.copy()

@@ -8,8 +8,8 @@ from typing import ClassVar
 from coalitions.errors import InvalidInputError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
-from solvers.sizes import Sizes
-from solvers.solver import SOLVERS, Answer, Limits, Solver
+from solvers.demands import Sizes
+from solvers.solver import SOLVERS, Answer, Limits, Solver, matrix_of, run_slices
 
 SHARE_OF_BOUND = 0.25
 """Part of the time that the bound may take."""
@@ -53,8 +53,8 @@ class LocalSearch(Solver):
         """Return the best structure found and the cycle-packing bound."""
         if sizes is not None:
             return self._search_sized(graph, limits, warm_start, sizes)
-        from solvers.local_search.bounds import cycle_packing_bound
-        from solvers.local_search.search import searched
+        from solvers.heuristics.bounds import cycle_packing_bound
+        from solvers.heuristics.dense_search import searched
 
         bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_BOUND))
         labels, slices = searched(graph, limits, warm_start, bound=bound, effort=self.effort)
@@ -64,10 +64,9 @@ class LocalSearch(Solver):
         self, graph: SynergyGraph, limits: Limits, warm_start: IntVector | None, sizes: Sizes
     ) -> Answer:
         """Begin with what greedy finds; anneal, several times, and keep the best."""
+        from solvers.heuristics.bounds import sized_bound
         from solvers.heuristics.greedy import sized_start
-        from solvers.local_search.sized import search_sized
-        from solvers.local_search.sized_bound import sized_bound
-        from solvers.local_search.slices import matrix_of, run_slices
+        from solvers.heuristics.sized_search import search_sized
 
         start = sized_start(graph, sizes, limits, warm_start)
         bound = sized_bound(graph, sizes, limits=limits.part(SHARE_OF_BOUND))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import SynergyGraph
+from solvers.demands import Sizes
 from solvers.ilp.program import (
     FORMULATIONS,
     Formulation,
@@ -19,7 +20,6 @@ from solvers.ilp.program import (
     estimated_rows,
     fits,
 )
-from solvers.sizes import Sizes
 from solvers.solver import Answer, Limits, Solver
 
 SHARE_TO_BUILD = 0.5
@@ -117,7 +117,7 @@ class IlpSolver(Solver):
         _check(limits)
         if self.own_process_above is None or program.rows.shape[0] <= self.own_process_above:
             return self.maximise(program, limits=limits, start=start)
-        from solvers.ilp.child import maximise_in_child
+        from solvers.ilp.stoppable import maximise_in_child
 
         return maximise_in_child(self, program, limits, start)
 
@@ -149,9 +149,8 @@ def _known(
 
     With sizes there may be no such structure, or none that is easily found.
     """
+    from solvers.heuristics.bounds import cycle_packing_bound, sized_bound
     from solvers.heuristics.greedy import sized_start, united
-    from solvers.local_search.bounds import cycle_packing_bound
-    from solvers.local_search.sized_bound import sized_bound
 
     if sizes is not None:
         try:

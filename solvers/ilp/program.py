@@ -25,10 +25,9 @@ import numpy as np
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
+from solvers.demands import Sizes
 from solvers.optimality import rounded_up
-from solvers.preparation.components import components
-from solvers.preparation.scaling import integer_weights
-from solvers.sizes import Sizes
+from solvers.reductions import components, integer_weights
 
 if TYPE_CHECKING:
     from scipy import sparse

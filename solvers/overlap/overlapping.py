@@ -17,17 +17,16 @@ from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import numbering
 from solvers.optimality import is_optimal, rounded_up
-from solvers.overlap.columns import MOST_PLAYERS, IntMatrix, Listed, listed
 from solvers.overlap.packing import (
-    Columns,
-    Rules,
+    OverlapRules,
+    PackingColumns,
     best_packing,
     good_packing,
     proven_bound,
     relaxed,
 )
-from solvers.preparation.conditioning import conditioned_for_overlap
-from solvers.preparation.scaling import ScaledWeights, integer_weights
+from solvers.overlap.profitable import MOST_PLAYERS, IntMatrix, Listed, listed
+from solvers.reductions import ScaledWeights, conditioned_for_overlap, integer_weights
 from solvers.solution import relative_gap
 from solvers.solver import Limits, heeding_ctrl_c
 
@@ -171,7 +170,7 @@ def solve_overlapping(
     pairs[i, j] = pairs[j, i] = scaled.integers[:-1]
     cost = -int(scaled.integers[-1])
     total = int(np.abs(scaled.integers[:-1]).sum()) + n * cost
-    rules = Rules.of(n, memberships, shared, total)
+    rules = OverlapRules.of(n, memberships, shared, total)
     problem = _Problem(pairs, np.full(n, cost), min(max_size or n, n), rules)
     with heeding_ctrl_c(limits):
         masks, bound, stats = _solved(problem, limits)
@@ -198,7 +197,7 @@ class _Problem:
     pairs: IntMatrix
     prices: IntVector
     most_members: int
-    rules: Rules
+    rules: OverlapRules
 
     def paying(
         self, prices: IntVector, least: int, most: int, limits: Limits, *, only_best: bool = False
@@ -221,12 +220,12 @@ class _Problem:
             only_best=only_best,
         )
 
-    def columns(self, masks: IntVector) -> Columns:
+    def columns(self, masks: IntVector) -> PackingColumns:
         """Return coalitions as columns."""
         n = self.rules.n_players
         inside = (masks[:, None] >> np.arange(n)) & 1
         values = ((inside @ self.pairs) * inside).sum(axis=1) // 2 - inside @ self.prices
-        return Columns.of(masks, values, self.rules)
+        return PackingColumns.of(masks, values, self.rules)
 
 
 def _solved(problem: _Problem, limits: Limits) -> tuple[list[int], int, dict[str, int]]:

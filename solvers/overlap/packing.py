@@ -19,7 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_matrix, hstack
 
 from coalitions.game import BoolVector, FloatVector, IntVector
-from solvers.overlap.columns import members_of
+from solvers.overlap.profitable import members_of
 from solvers.solver import Limits
 
 WHOLE_BITS = 58
@@ -33,7 +33,7 @@ MILP_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Rules:
+class OverlapRules:
     """What a packing keeps to.
 
     Attributes
@@ -54,7 +54,7 @@ class Rules:
     fine: int
 
     @classmethod
-    def of(cls, n_players: int, memberships: int, meetings: int, total: int) -> Rules:
+    def of(cls, n_players: int, memberships: int, meetings: int, total: int) -> OverlapRules:
         """Return the rules with prices as fine as 64 bits allow; `total` is all there is to add."""
         fine = 1 << max(0, WHOLE_BITS - (2 * memberships * total + 1).bit_length())
         return cls(n_players, memberships, meetings, fine)
@@ -74,7 +74,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Columns:
+class PackingColumns:
     """Coalitions with their values and their rows."""
 
     masks: IntVector
@@ -82,7 +82,7 @@ class Columns:
     rows: csr_matrix
 
     @classmethod
-    def of(cls, masks: IntVector, values: IntVector, rules: Rules) -> Columns:
+    def of(cls, masks: IntVector, values: IntVector, rules: OverlapRules) -> PackingColumns:
         """Return the columns of some coalitions."""
         members = members_of(masks, rules.n_players)
         a, b = rules.pairs
@@ -92,13 +92,15 @@ class Columns:
     def __len__(self) -> int:
         return len(self.masks)
 
-    def only(self, kept: BoolVector) -> Columns:
+    def only(self, kept: BoolVector) -> PackingColumns:
         """Return some of the columns."""
-        return Columns(self.masks[kept], self.values[kept], self.rows[:, np.flatnonzero(kept)])
+        return PackingColumns(
+            self.masks[kept], self.values[kept], self.rows[:, np.flatnonzero(kept)]
+        )
 
-    def with_more(self, more: Columns) -> Columns:
+    def with_more(self, more: PackingColumns) -> PackingColumns:
         """Return these columns and others."""
-        return Columns(
+        return PackingColumns(
             np.concatenate((self.masks, more.masks)),
             np.concatenate((self.values, more.values)),
             csr_matrix(hstack((self.rows, more.rows))),
@@ -118,7 +120,9 @@ class Relaxation:
     prices: IntVector
 
 
-def relaxed(columns: Columns, room: IntVector, rules: Rules, limits: Limits) -> Relaxation:
+def relaxed(
+    columns: PackingColumns, room: IntVector, rules: OverlapRules, limits: Limits
+) -> Relaxation:
     """Return the optimum of the linear program over some columns; nothing if time is up first."""
     if not len(columns):
         return Relaxation(np.zeros(0), np.zeros(len(room), np.int64))
@@ -144,7 +148,7 @@ def relaxed(columns: Columns, room: IntVector, rules: Rules, limits: Limits) -> 
 
 
 def proven_bound(
-    prices: IntVector, limits: IntVector, reduced: IntVector, rules: Rules, tiny: int
+    prices: IntVector, limits: IntVector, reduced: IntVector, rules: OverlapRules, tiny: int
 ) -> int:
     """Return what no packing of the columns is worth more than, in units of 1/fine.
 
@@ -158,7 +162,7 @@ def proven_bound(
     return total + large + min(lift, int(rest.sum()))
 
 
-def good_packing(columns: Columns, rules: Rules, limits: Limits) -> BoolVector:
+def good_packing(columns: PackingColumns, rules: OverlapRules, limits: Limits) -> BoolVector:
     """Return the packing that SciPy finds, or the greedy one if that is better."""
     greedy = _greedy(columns, rules)
     if not len(columns) or limits.expired:
@@ -182,7 +186,7 @@ def good_packing(columns: Columns, rules: Rules, limits: Limits) -> BoolVector:
     )
 
 
-def _greedy(columns: Columns, rules: Rules) -> BoolVector:
+def _greedy(columns: PackingColumns, rules: OverlapRules) -> BoolVector:
     """Return the packing that takes the most valuable column that fits, again and again."""
     chosen = np.zeros(len(columns), bool)
     room = rules.limits.astype(np.float64)
@@ -215,7 +219,12 @@ class Packing:
 
 
 def best_packing(
-    columns: Columns, rules: Rules, start: BoolVector, bound: int, limits: Limits, tiny: int
+    columns: PackingColumns,
+    rules: OverlapRules,
+    start: BoolVector,
+    bound: int,
+    limits: Limits,
+    tiny: int,
 ) -> Packing:
     """Return the best packing of the columns, by branch and bound on single columns.
 

@@ -1,4 +1,4 @@
-r"""The tree of a proof by prices, walked in exact integers: every coalition must be paid for.
+r"""Proofs by prices, checked in exact integers: every coalition must be paid for.
 
 In a leaf, players that are known to be together are one *group*. Sets of groups grow in a fixed
 order, many at a time. With e(S) what a set S is worth beyond its prices, and g_j what group j would
@@ -10,19 +10,28 @@ add to that, no set that has S and up to q groups more is above
 so sets for which this is not above the price of a coalition grow no further. Where many groups must
 be apart, the inner sum has only those that may join S as well, if that is less. Everything is
 doubled, so that halves are whole.
+
+Prices also close a branch of a proof by multipliers whose groups are few, and many of them in
+conflict. The branch knows nodes to be together, and groups of them to be apart. The proof has
+groups of its own, each inside one of the branch's: it compares more structures, so what it proves
+holds there. With :math:`P_i` what group i can gain from those it is not known to be apart from, a
+pair with :math:`w_{ij} \le -\min(P_i, P_j)` is in *conflict*: in a structure that has them together
+one of the two loses nothing by being alone. So some best structure has them apart, and only
+coalitions without a conflict must be paid for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from coalitions.game import BoolMatrix, FloatMatrix, IntMatrix, IntVector
 from solvers.proofs._weights import Whole
-from solvers.proofs.reading import refuse_unless
-from solvers.proofs.teams import MOST_BITS, Fork, Leaf, TeamsProof
+from solvers.proofs.proof_demands import refuse_unless
+from solvers.proofs.teams import MOST_BITS, Fork, GroupPrices, Leaf, TeamsProof
 
 ROOM_BITS = 59
 """Weights and prices stay below 2^59 in sum, so that doubled ones and their sums fit in int64."""
@@ -45,7 +54,7 @@ a hundredth; without a limit a short file could ask for days."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class CoalitionRules:
     """What every coalition of nodes must keep to.
 
     Attributes
@@ -74,7 +83,7 @@ class Rules:
 
 
 def check_teams(
-    proof: TeamsProof, one: IntVector, two: IntVector, weights: Whole, rules: Rules
+    proof: TeamsProof, one: IntVector, two: IntVector, weights: Whole, rules: CoalitionRules
 ) -> None:
     """Refuse a proof unless no structure that keeps to the rules is worth more than its bound.
 
@@ -206,7 +215,7 @@ class _Groups:
     friends
         What two groups can gain together, once [g, g]; None where few groups must be apart.
     players, loads, holds, apart
-        As in `Rules`, for groups.
+        As in `CoalitionRules`, for groups.
     counts, triple_prices
         How many nodes of a triple a group has [g, triples], and twice the prices.
     price
@@ -224,14 +233,14 @@ class _Groups:
     counts: IntMatrix
     triple_prices: IntVector
     price: int
-    rules: Rules
+    rules: CoalitionRules
 
     @classmethod
     def of(
         cls,
         leaf: Leaf,
         matrix: IntMatrix,
-        rules: Rules,
+        rules: CoalitionRules,
         together: list[tuple[int, int]],
         apart: list[tuple[int, int]],
     ) -> _Groups:
@@ -384,3 +393,112 @@ def _best(promise: IntMatrix, many: int) -> IntVector:
         promise = np.partition(promise, g - many, axis=1)[:, g - many :]
     best: IntVector = np.maximum(promise, 0).sum(axis=1)
     return best
+
+
+# ----------------------------------------------------------------------------------------
+# Prices that close a branch of a proof by multipliers.
+
+MOST_GROUPS = 200
+"""Most groups that prices may be for: ours are for 80 at most."""
+
+
+def check_prices(
+    prices: GroupPrices,
+    known: IntVector,
+    apart: IntVector,
+    one: IntVector,
+    two: IntVector,
+    weights: Whole,
+    bound: int,
+    name: str,
+) -> None:
+    """Refuse prices unless no structure of a branch is worth more than a bound.
+
+    Parameters
+    ----------
+    prices
+        The proof.
+    known
+        Nodes that are together in the branch have the same number [n].
+    apart
+        Pairs of nodes that are apart there, and all that are together with them [k, 2].
+    one, two, weights
+        Pairs of nodes with a weight, each once, and their whole numbers.
+    bound
+        What is claimed.
+    name
+        What the part is called in a complaint.
+
+    Raises
+    ------
+    InvalidInputError
+        The proof does not show it.
+    """
+    group = _groups(prices, known, name)
+    m = len(prices.groups)
+    a, b = group[one], group[two]
+    matrix = np.zeros((m, m), weights.dtype)
+    np.add.at(matrix, (a, b), weights)
+    inside = int(matrix.diagonal().sum())
+    np.fill_diagonal(matrix, 0)
+    matrix = matrix + matrix.T
+    forbidden = _conflicts(matrix, _apart(prices, known, apart))
+    first, second = np.nonzero(np.triu(~forbidden, 1))
+    rules = CoalitionRules(
+        fewest=1,
+        most=m,
+        players=np.ones(m, np.int64),
+        min_size=1,
+        max_size=m,
+        loads=np.zeros(m, np.int64),
+        max_load=0,
+        holds=np.zeros((m, 0), np.bool_),
+        apart=forbidden,
+    )
+    proof = TeamsProof(prices.groups, Fraction(1), prices.bits, bound - inside, prices.tree)
+    check_teams(proof, first, second, matrix[first, second], rules)
+
+
+def _groups(prices: GroupPrices, known: IntVector, name: str) -> IntVector:
+    """Return the group of each node, if every node is in one and none goes too far."""
+    refuse_unless(
+        len(prices.groups) <= MOST_GROUPS, f"{name} has prices of more than {MOST_GROUPS} groups"
+    )
+    nodes = [node for members in prices.groups for node in members]
+    refuse_unless(
+        all(prices.groups) and sorted(nodes) == list(range(len(known))),
+        f"{name} has prices of groups that are not all nodes, each once",
+    )
+    group = np.empty(len(known), np.int64)
+    for number, members in enumerate(prices.groups):
+        group[list(members)] = number
+        refuse_unless(
+            len(set(known[list(members)].tolist())) == 1,
+            f"{name} has a price of nodes that need not be together",
+        )
+    return group
+
+
+def _apart(prices: GroupPrices, known: IntVector, apart: IntVector) -> BoolMatrix:
+    """Return which groups are known to be apart [m, m]."""
+    names, numbers = np.unique(known, return_inverse=True)
+    between = np.zeros((len(names), len(names)), np.bool_)
+    between[numbers[apart[:, 0]], numbers[apart[:, 1]]] = True
+    of = numbers[[members[0] for members in prices.groups]]
+    found: BoolMatrix = (between | between.T)[np.ix_(of, of)]
+    return found
+
+
+def _conflicts(matrix: Whole, apart: BoolMatrix) -> BoolMatrix:
+    """Return the pairs that some best structure has apart, of those that keep to `apart`."""
+    m = len(matrix)
+    found = apart | np.eye(m, dtype=np.bool_)
+    while True:
+        gains = np.where(found, 0, np.maximum(matrix, 0)).sum(axis=1)
+        least = np.minimum(gains[:, None], gains)
+        more = (matrix <= -least).astype(np.bool_) & ~found
+        if not more.any():
+            np.fill_diagonal(found, False)
+            return found
+        # With these apart there is less to gain, so that others may follow.
+        found |= more

@@ -9,7 +9,7 @@ structure obeys, with right-hand sides s; with the reduced weights r = w − A�
 is a bound, and U − |r_e| one for structures that decide e against the sign of r_e. If U ≤ B the
 branch is closed. If U − |r_e| ≤ B, pair e is decided by its sign, for the other case is closed. A
 branching pair that is still undecided opens two branches, and every leaf must be closed. Prices of
-coalitions close a branch, too; they are checked in `solvers.proofs._prices`.
+coalitions close a branch, too; they are checked in `solvers.proofs._coalitions`.
 
 Only pairs that have a weight, or are named by an inequality or a branch, are ever looked at: the
 reduced weight of any other pair is 0. One state serves the whole walk, with a trail of what was
@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from coalitions.game import BoolVector, IntVector
-from solvers.proofs._prices import check_prices
+from solvers.proofs._coalitions import check_prices
 from solvers.proofs._weights import SAFE, Whole
 from solvers.proofs.certificate import LONGEST_CUT, MOST_BITS, Branch, Part, Stage
-from solvers.proofs.reading import refuse_unless
+from solvers.proofs.proof_demands import refuse_unless
 from solvers.proofs.teams import GroupPrices
 
 LOOKS_FOR_FREE, CELLS_PER_NUMBER = 1000, 200

@@ -23,7 +23,8 @@ from coalitions.files.opening import check_whole
 from coalitions.files.text import load_json
 from coalitions.files.writing import write_json
 from coalitions.game import IntVector
-from solvers.proofs.reading import (
+from solvers.proofs.proof_demands import (
+    TeamDemands,
     damaged,
     entry,
     fraction,
@@ -33,7 +34,6 @@ from solvers.proofs.reading import (
     whole,
     wholes,
 )
-from solvers.proofs.team_demands import TeamDemands
 from solvers.proofs.teams import GroupPrices, TeamsProof
 
 FORMAT = "coalition-certificate"

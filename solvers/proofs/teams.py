@@ -21,15 +21,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.game import IntMatrix, IntVector
-from solvers.proofs.reading import (
-    damaged,
-    entry,
-    fraction,
-    list_of,
-    vector,
-    whole,
-    wholes,
-)
+from solvers.proofs.proof_demands import damaged, entry, fraction, list_of, vector, whole, wholes
 
 MOST_BITS = 60
 """Most bits by which prices may be finer, or coarser, than weights."""

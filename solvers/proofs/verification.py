@@ -21,7 +21,7 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure, Structured, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
-from solvers.proofs._coalitions import Rules, check_teams
+from solvers.proofs._coalitions import CoalitionRules, check_teams
 from solvers.proofs._tree import check_part
 from solvers.proofs._weights import (
     NodePairs,
@@ -33,9 +33,17 @@ from solvers.proofs._weights import (
     trimmed,
 )
 from solvers.proofs.certificate import Certificate, Part
-from solvers.proofs.demands import Links, Pairs
-from solvers.proofs.reading import LARGEST_UNIT, refuse_unless
-from solvers.proofs.team_demands import LOAD_STEPS, Count, Roles, TeamDemands, Weights
+from solvers.proofs.proof_demands import (
+    LARGEST_UNIT,
+    LOAD_STEPS,
+    Count,
+    Links,
+    Pairs,
+    Roles,
+    TeamDemands,
+    Weights,
+    refuse_unless,
+)
 from solvers.proofs.teams import TeamsProof
 
 NamedPairs = Iterable[Iterable[Hashable]]
@@ -281,7 +289,7 @@ def _teams_bound(
     return inside + min(max(bound, worth), gains(pairs)), gains(pairs), float(lost)
 
 
-def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector) -> Rules:
+def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector) -> CoalitionRules:
     """Return the demands on coalitions of nodes, with a number of coalitions that follows."""
     n = len(nodes)
     players = np.array([len(node) for node in nodes], np.int64)
@@ -295,7 +303,7 @@ def _rules(demands: TeamDemands, nodes: list[tuple[int, ...]], apart: IntVector)
     if max_load:
         fewest.append(-(-sum(loads) // max_load))
     most = [demands.most, demands.n_players // demands.min_size, n, *holds.sum(axis=0).tolist()]
-    return Rules(
+    return CoalitionRules(
         fewest=max(fewest),
         most=min(most),
         players=players,

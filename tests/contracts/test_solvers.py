@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 
 from coalitions import SynergyGraph
 from solvers import SOLVERS, available, solve
-from solvers.contract import fault, solver_checks
+from solvers.solver_checks import fault, solver_checks
 from tests.strategies import synergy_graphs
 
 RUNNABLE = [name for name, state in available().items() if state is True]

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from coalitions import CoalitionStructure, SynergyGraph
 from solvers.proofs.certificate import Certificate
-from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import Fork, Leaf, TeamsProof
 from tests.reliability.exact import partitions
 

@@ -10,7 +10,7 @@ import pytest
 
 from coalitions import InfeasibleError, InvalidInputError, SynergyGraph
 from solvers import SOLVERS, Certificate, solve, verify
-from solvers.preparation.conditioning import conditioned
+from solvers.reductions import conditioned
 from tests.contracts.test_solvers import RUNNABLE, every_solver
 from tests.reliability.exact import assert_honest, exact_optimum
 

@@ -18,7 +18,7 @@ from cli.app import app, main
 from cli.terminal.output import visible
 from coalitions import SynergyGraph
 from solvers import solve
-from solvers.drawing.saving import draw_solution
+from solvers.drawing.solution_picture import draw_solution
 from tests.cli.browser import Browser, needs_browser
 from tests.cli.report.test_report import ALL_DRAWN, write_run
 from tests.cli.said import but_for_compiling

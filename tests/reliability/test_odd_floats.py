@@ -7,8 +7,8 @@ import pytest
 
 from coalitions import SynergyGraph
 from solvers import solve, verify
-from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.preparation.scaling import integer_weights
+from solvers.branch_and_cut.partition_problem import PartitionIncumbent
+from solvers.reductions import integer_weights
 from tests.reliability.exact import assert_honest, exact_optimum
 
 
@@ -48,7 +48,7 @@ def test_planted_groups_of_600_players_are_proven(groups):
 
 def test_a_pair_that_must_not_be_is_not_priced_at_one_unit():
     weights = np.array([[0, 7, -(10**6)], [7, 0, 5], [-(10**6), 5, 0]])
-    incumbent = Incumbent(weights, np.zeros(3, np.int64), 0)
+    incumbent = PartitionIncumbent(weights, np.zeros(3, np.int64), 0)
     assert incumbent.value == 0
     assert incumbent.labels.tolist() == [0, 1, 2]
 
@@ -70,7 +70,7 @@ def test_integers_are_the_nearest_to_weight_by_unit(rng):
 
 
 def test_the_weight_between_groups_does_not_depend_on_the_order_of_players():
-    from solvers.preparation.demands import contract
+    from solvers.demands import contract
 
     parts = [1e16, 1.0, 1.0, -1e16]
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [1, 2, 3, 0]):

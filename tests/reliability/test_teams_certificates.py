@@ -17,7 +17,7 @@ from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import solve
 from solvers.proofs import _coalitions
 from solvers.proofs.certificate import Certificate
-from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import Fork, Leaf, TeamsProof
 from solvers.proofs.verification import verify
 from tests.reliability.team_proofs import BITS, Question, proof_of, question

@@ -15,7 +15,7 @@ import pytest
 
 from coalitions import InfeasibleError
 from solvers import Solution, available, solve, solve_game, verify
-from solvers.branch_and_price.small import listing
+from solvers.branch_and_price import listed as listing
 from tests.reliability.soak import named, parts, tally
 from tests.reliability.team_proofs import Question, question
 

@@ -17,15 +17,13 @@ import pytest
 from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.compiling.clock import clock
 from solvers import available, solve, solve_overlapping
-from solvers.local_search import descent
-from solvers.local_search.dense import relocate, rounding_threshold, tabulate
-from solvers.local_search.descent import descend_in_time
-from solvers.local_search.random_state import random_state
-from solvers.local_search.slices import matrix_of
-from solvers.preparation.components import positive_components
-from solvers.preparation.feasibility import first_structure
-from solvers.sizes import Sizes
-from solvers.solver import Limits
+from solvers.demands import Sizes, first_structure
+from solvers.heuristics import dense_search as descent
+from solvers.heuristics._dense_kernels import relocate, rounding_threshold, tabulate
+from solvers.heuristics.dense_search import descend_in_time
+from solvers.heuristics.random_numbers import random_state
+from solvers.reductions import positive_components
+from solvers.solver import Limits, matrix_of
 
 BACKENDS = [name for name in ("cbc", "cp-sat", "highs") if available()[name] is True]
 OURS = ["greedy", "local-search", "branch-and-cut", "auto"]

@@ -21,8 +21,8 @@ from coalitions import (
 )
 from solvers import Answer, Certificate, Solution, Solver, available, solve, verify
 from solvers.backends.brute_force import BruteForce
-from solvers.branch_and_cut.method import BranchAndCut
-from solvers.preparation.components import components
+from solvers.branch_and_cut.branch_and_cut import BranchAndCut
+from solvers.reductions import components
 from solvers.solver import is_ctrl_c
 from tests.reliability.exact import all_labels
 from tests.strategies import synergy_graphs
@@ -317,7 +317,7 @@ def test_the_smallest_graphs_say_why_nothing_is_possible():
 def test_a_back_end_that_proves_there_is_nothing_says_so(solver, monkeypatch):
     # Three players who must be apart from each other do not fit two coalitions. The heuristic it
     # begins with would notice, too.
-    monkeypatch.setattr("solvers.local_search.sized.first_structure", lambda sizes, **_: None)
+    monkeypatch.setattr("solvers.heuristics.sized_search.first_structure", lambda sizes, **_: None)
     apart = [(0, 1), (0, 2), (1, 2)]
     graph = np.ones((4, 4)) - np.eye(4)
     with pytest.raises(InfeasibleError, match="no structure meets the demands"):

@@ -10,11 +10,10 @@ import pytest
 from coalitions import SynergyGraph
 from coalitions.compiling.clock import clock
 from solvers import solve, verify
-from solvers.branch_and_cut import columns as module
-from solvers.branch_and_cut.columns import Columns, conflicts, widest
-from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.branch_and_cut.method import TimeIsUp
-from solvers.branch_and_cut.problem import Problem
+from solvers.branch_and_cut import short_cuts as module
+from solvers.branch_and_cut.branch_and_cut import TimeIsUp
+from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
+from solvers.branch_and_cut.short_cuts import ConflictColumns, conflicts, widest
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
 
@@ -36,7 +35,7 @@ def test_some_best_structure_has_no_conflict(seed):
     spread = int(rng.choice([1, 3, 20]))
     weights = symmetric(n, rng.integers(-2 * spread, spread + 1, n * (n - 1) // 2)).astype(np.int64)
     first, second = np.nonzero(np.triu(rng.random((n, n)) < 0.2, 1))
-    problem = Problem.undecided(weights).separated(first, second)
+    problem = PartitionProblem.undecided(weights).separated(first, second)
     found = conflicts(problem)
     assert found[problem.apart].all()
     assert (found == found.T).all()
@@ -66,10 +65,10 @@ def test_the_bound_comes_down_to_the_best_structure(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
     weights = with_conflicts(rng, n, 0.4)
-    problem = Problem.undecided(weights)
+    problem = PartitionProblem.undecided(weights)
     best = best_value(forbidding(weights, weights < -1000))
-    incumbent = Incumbent(weights, None, 0)
-    columns = Columns(problem, incumbent)
+    incumbent = PartitionIncumbent(weights, None, 0)
+    columns = ConflictColumns(problem, incumbent)
     columns.search(allowed=lambda value: value, check=lambda: None, seed=0)
     assert columns.bound == incumbent.value == best
 
@@ -81,12 +80,12 @@ def test_what_is_decided_stays_so_and_counts():
     merge = np.arange(9)
     merge[second] = first
     merge = np.unique(merge, return_inverse=True)[1]
-    problem = Problem.undecided(weights).merged(merge)
+    problem = PartitionProblem.undecided(weights).merged(merge)
     assert problem is not None
     forced = weights.astype(float)
     forced[first, second] = forced[second, first] = 1e7
-    incumbent = Incumbent(weights, None, 0)
-    columns = Columns(problem, incumbent)
+    incumbent = PartitionIncumbent(weights, None, 0)
+    columns = ConflictColumns(problem, incumbent)
     columns.search(allowed=lambda value: value, check=lambda: None, seed=0)
     assert columns.bound == best_value(forced) - 1e7 + weights[first, second]
     assert incumbent.labels[first] == incumbent.labels[second]
@@ -104,7 +103,9 @@ def test_a_search_that_is_stopped_leaves_a_valid_bound():
 
     weights = with_conflicts(np.random.default_rng(5), 24, 0.25)
     best = solve(SynergyGraph(weights.astype(float))).value
-    columns = Columns(Problem.undecided(weights), Incumbent(weights, None, 0))
+    columns = ConflictColumns(
+        PartitionProblem.undecided(weights), PartitionIncumbent(weights, None, 0)
+    )
     with pytest.raises(StoppedError):
         columns.search(allowed=lambda value: value, check=check, seed=0)
     assert columns.bound is not None
@@ -113,7 +114,9 @@ def test_a_search_that_is_stopped_leaves_a_valid_bound():
 
 def test_one_that_is_too_slow_gives_up_and_the_dual_goes_on(monkeypatch):
     weights = with_conflicts(np.random.default_rng(6), 24, 0.25)
-    columns = Columns(Problem.undecided(weights), Incumbent(weights, None, 0))
+    columns = ConflictColumns(
+        PartitionProblem.undecided(weights), PartitionIncumbent(weights, None, 0)
+    )
     monkeypatch.setattr(module, "PATIENCE", 1)
     columns.search(allowed=lambda value: value, check=lambda: None, seed=0)
     assert columns.bound is not None
@@ -134,7 +137,7 @@ def test_a_graph_of_many_conflicts_is_proven_by_columns():
 
 
 def test_columns_that_are_stopped_leave_a_certificate_of_the_bound_they_had(monkeypatch):
-    search = Columns.search
+    search = ConflictColumns.search
     bounds = []
 
     def stopped(columns, *, allowed, check, seed):
@@ -149,7 +152,7 @@ def test_columns_that_are_stopped_leave_a_certificate_of_the_bound_they_had(monk
         finally:
             bounds.append(columns.bound)
 
-    monkeypatch.setattr(Columns, "search", stopped)
+    monkeypatch.setattr(ConflictColumns, "search", stopped)
     graph = SynergyGraph(with_conflicts(np.random.default_rng(0), 28, 0.2).astype(float))
     solution = solve(graph, certificate=True)
     assert not solution.optimal
@@ -160,4 +163,6 @@ def test_columns_that_are_stopped_leave_a_certificate_of_the_bound_they_had(monk
 def test_a_graph_without_conflicts_is_not_for_columns():
     rng = np.random.default_rng(1)
     weights = symmetric(30, rng.integers(-9, 10, 435)).astype(np.int64)
-    assert not Columns(Problem.undecided(weights), Incumbent(weights, None, 0)).promising
+    assert not ConflictColumns(
+        PartitionProblem.undecided(weights), PartitionIncumbent(weights, None, 0)
+    ).promising

@@ -10,10 +10,9 @@ import pytest
 from coalitions import CoalitionStructure, SynergyGraph
 from solvers import solve, verify
 from solvers.branch_and_cut import short_cuts
-from solvers.branch_and_cut._doll_kernels import best_of_dolls
-from solvers.branch_and_cut.dolls import closed_by_dolls
-from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.branch_and_cut.problem import Problem
+from solvers.branch_and_cut._cut_kernels import russian_dolls
+from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
+from solvers.branch_and_cut.short_cuts import closed_by_russian_dolls
 from solvers.solver import SOLVERS, Limits
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
@@ -32,7 +31,7 @@ def test_the_best_of_all_partitions(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
     weights = random_weights(rng, n)
-    done, labels = best_of_dolls(weights, rng.integers(0, n, n), 0, 10**9)
+    done, labels = russian_dolls(weights, rng.integers(0, n, n), 0, 10**9)
     assert done
     assert value_of(weights, labels) == best_value(weights.astype(float))
 
@@ -43,9 +42,9 @@ def test_pairs_that_must_stay_apart(seed):
     n = int(rng.integers(3, 8))
     weights = random_weights(rng, n)
     first, second = np.nonzero(np.triu(rng.random((n, n)) < 0.3, 1))
-    problem = Problem.undecided(weights).separated(first, second)
-    incumbent = Incumbent(weights, None, 0)
-    assert closed_by_dolls(problem, incumbent)
+    problem = PartitionProblem.undecided(weights).separated(first, second)
+    incumbent = PartitionIncumbent(weights, None, 0)
+    assert closed_by_russian_dolls(problem, incumbent)
     forbidden = weights.astype(float)
     forbidden[problem.apart] = -1e6
     assert incumbent.value == best_value(forbidden)
@@ -55,13 +54,14 @@ def test_pairs_that_must_stay_apart(seed):
 def test_a_floor_is_kept_and_a_budget_ends_the_search():
     rng = np.random.default_rng(1)
     weights = symmetric(14, rng.integers(-9, 10, 91)).astype(np.int64)
-    incumbent = Incumbent(weights, None, 0)
-    problem = Problem.undecided(weights)
-    assert not closed_by_dolls(problem, incumbent, most_steps=20)
+    incumbent = PartitionIncumbent(weights, None, 0)
+    problem = PartitionProblem.undecided(weights)
+    assert not closed_by_russian_dolls(problem, incumbent, most_steps=20)
     assert incumbent.value == 0
-    assert closed_by_dolls(problem, incumbent)
+    assert closed_by_russian_dolls(problem, incumbent)
     best, labels = incumbent.value, incumbent.labels
-    assert closed_by_dolls(problem, incumbent)  # nothing is above the floor: the labels stay
+    # Nothing is above the floor: the labels stay.
+    assert closed_by_russian_dolls(problem, incumbent)
     assert incumbent.value == best
     assert incumbent.labels is labels
 
@@ -81,13 +81,13 @@ def test_a_certificate_is_made_when_it_is_asked_for():
 
 def test_short_cuts_inside_the_tree_prove_what_the_dual_proves(monkeypatch):
     # No luck before the dual; then dolls close what is left after its first look.
-    monkeypatch.setattr("solvers.branch_and_cut.dolls.MOST_GROUPS", 0)
+    monkeypatch.setattr("solvers.branch_and_cut.short_cuts.MOST_GROUPS_OF_DOLLS", 0)
     rng = np.random.default_rng(2)
     graph = SynergyGraph(symmetric(24, rng.normal(0.05, 0.5, 276)))
     slow = SOLVERS["branch-and-cut"]().search(graph, limits=Limits())
     assert slow.stats["steps"] > 0
     monkeypatch.setattr(short_cuts, "SHRUNK", 1.0)
-    monkeypatch.setattr(short_cuts, "closed_by_dolls", _dolls_of_any_size)
+    monkeypatch.setattr(short_cuts, "closed_by_russian_dolls", _dolls_of_any_size)
     short = SOLVERS["branch-and-cut"]().search(graph, limits=Limits())
     assert 0 < short.stats["steps"] < slow.stats["steps"]
     values = [graph.value(CoalitionStructure.from_labels(a.labels)) for a in (slow, short)]
@@ -96,8 +96,12 @@ def test_short_cuts_inside_the_tree_prove_what_the_dual_proves(monkeypatch):
     assert verify(graph, CoalitionStructure.from_labels(short.labels), short.certificate).optimal
 
 
-def _dolls_of_any_size(problem: Problem, incumbent: Incumbent, steps: int) -> bool:
-    done, labels = best_of_dolls(
+def _dolls_of_any_size(
+    problem: PartitionProblem, incumbent: PartitionIncumbent, steps: int | None = None
+) -> bool:
+    if steps is None:
+        return False  # no luck before the dual
+    done, labels = russian_dolls(
         np.where(problem.apart, -(10**17), problem.weights),
         np.arange(problem.n_groups),
         incumbent.value - problem.inside,

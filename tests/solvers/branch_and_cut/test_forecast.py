@@ -9,10 +9,10 @@ import pytest
 
 from coalitions import SynergyGraph
 from solvers import solve
-from solvers.branch_and_cut.dual.ascent import MOST_TRIANGLES
-from solvers.branch_and_cut.forecast import Forecast, is_hopeless
-from solvers.branch_and_cut.problem import Problem
-from solvers.branch_and_cut.tree import SMOOTH
+from solvers.branch_and_cut.branch_and_cut import Forecast, is_hopeless
+from solvers.branch_and_cut.lagrangian_dual import MOST_TRIANGLES
+from solvers.branch_and_cut.partition_problem import PartitionProblem
+from solvers.branch_and_cut.partition_search import SMOOTH
 
 
 def noise(n, seed=0):
@@ -29,7 +29,7 @@ def planted(n, groups, noisy, seed=0):
 
 
 def forecast(weights):
-    problem = Problem.undecided(weights)
+    problem = PartitionProblem.undecided(weights)
     return Forecast.of(problem, smoothing=SMOOTH, most_rows=MOST_TRIANGLES, seed=0)
 
 

@@ -7,7 +7,11 @@ import pytest
 
 from coalitions.game import IntMatrix
 from solvers import solve
-from solvers.branch_and_cut.incumbent import MOST_PER_SLICE, SLICE_PER_PAIR, Incumbent
+from solvers.branch_and_cut.partition_problem import (
+    MOST_PER_SLICE,
+    SLICE_PER_PAIR,
+    PartitionIncumbent,
+)
 
 
 def random_weights(n: int) -> IntMatrix:
@@ -15,7 +19,7 @@ def random_weights(n: int) -> IntMatrix:
     return upper + upper.T
 
 
-def slices_taken(incumbent: Incumbent, slices: int, work: float) -> int:
+def slices_taken(incumbent: PartitionIncumbent, slices: int, work: float) -> int:
     taken = 0
 
     def check() -> None:
@@ -28,7 +32,7 @@ def slices_taken(incumbent: Incumbent, slices: int, work: float) -> int:
 
 @pytest.mark.parametrize("n", [160, 800])
 def test_with_many_players_work_is_made_up_for(n):
-    incumbent = Incumbent(random_weights(n), None, 0)
+    incumbent = PartitionIncumbent(random_weights(n), None, 0)
     cost = min(SLICE_PER_PAIR * n * n, MOST_PER_SLICE)
     assert slices_taken(incumbent, 2, 0.0) == 2
     assert slices_taken(incumbent, 1, 7.5 * cost) == 5  # with the two before it is seven
@@ -36,7 +40,7 @@ def test_with_many_players_work_is_made_up_for(n):
 
 
 def test_with_few_players_slices_are_counted_and_come_to_an_end():
-    incumbent = Incumbent(random_weights(20), None, 0)
+    incumbent = PartitionIncumbent(random_weights(20), None, 0)
     first = slices_taken(incumbent, 1, 1e12)
     assert first <= 50  # temperatures of one slice, whatever the work
     assert sum(slices_taken(incumbent, 50, 0.0) for _ in range(4)) > 0

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.branch_and_cut.merges import may_merge, merges, trimmed
-from solvers.branch_and_cut.problem import Problem
-from solvers.preparation.components import components
+from solvers.branch_and_cut.partition_problem import PartitionProblem, may_merge, merges, trimmed
+from solvers.reductions import components
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
 
@@ -31,7 +30,7 @@ def test_whatever_a_rule_puts_together_is_together_in_some_best_structure(weight
         for j in range(i):
             if may_merge(weights, i, j):
                 joined = components(n, np.array([i]), np.array([j]))
-                problem = Problem.undecided(weights).merged(joined)
+                problem = PartitionProblem.undecided(weights).merged(joined)
                 assert problem.inside + best_value(problem.weights.astype(float)) == best, (i, j)
 
 
@@ -47,7 +46,7 @@ def test_mergers_and_trimming_keep_the_best_value(seed):
     if not found:
         return
     pairs = np.array(found)
-    problem = Problem.undecided(lighter).merged(components(n, pairs[:, 0], pairs[:, 1]))
+    problem = PartitionProblem.undecided(lighter).merged(components(n, pairs[:, 0], pairs[:, 1]))
     rest = best_value(problem.weights.astype(float)) if problem.n_groups > 1 else 0.0
     assert problem.inside + rest == best_value(weights.astype(float))
 

@@ -11,13 +11,19 @@ from coalitions import SynergyGraph
 from coalitions.errors import InvalidInputError
 from coalitions.structures.partitions import partition_labels
 from solvers import solve, verify
-from solvers.branch_and_cut.dual import kernels, plain
-from solvers.branch_and_cut.dual.ascent import Ascent
-from solvers.branch_and_cut.dual.cuts import violated_cuts, violated_partitions
-from solvers.branch_and_cut.dual.exact import exact_bound
-from solvers.branch_and_cut.dual.multipliers import WIDEST, Multipliers, cuts_of
-from solvers.branch_and_cut.problem import Problem
-from solvers.local_search.random_state import random_state
+from solvers.branch_and_cut import _cut_kernels as kernels
+from solvers.branch_and_cut import plain_dual as plain
+from solvers.branch_and_cut.lagrangian_dual import (
+    WIDEST,
+    Ascent,
+    Multipliers,
+    cuts_of,
+    exact_bound,
+    violated_cuts,
+    violated_partitions,
+)
+from solvers.branch_and_cut.partition_problem import PartitionProblem
+from solvers.heuristics.random_numbers import random_state
 from solvers.proofs.certificate import Certificate
 
 
@@ -81,7 +87,7 @@ def test_the_exact_bound_is_one_for_any_multipliers(tools):
         cuts, heads = partitions(soft_point(rng, n) * np.float32(0.7), seed)
         values = rng.exponential(0.3, len(cuts))
         rows = Multipliers(np.empty((0, 3), np.int64), np.empty(0), cuts, heads, values)
-        bounds.append(exact_bound(Problem.undecided(weights), rows, tools).bound)
+        bounds.append(exact_bound(PartitionProblem.undecided(weights), rows, tools).bound)
     assert min(bounds) >= best
     assert max(bounds) > min(bounds)
 
@@ -130,13 +136,13 @@ def test_a_certificate_with_two_sides_is_accepted_and_others_are_not(proven):
 
 def root_level(weights, *, two_sided):
     """Return the bound after some rounds of cuts, without branching."""
-    ascent = Ascent(Problem.undecided(weights), Multipliers.none(), 0.1, kernels)
+    ascent = Ascent(PartitionProblem.undecided(weights), Multipliers.none(), 0.1, kernels)
     ascent.run(1)
     state, n = random_state(0), len(weights)
     for _ in range(40):
         ascent.update_triangles(0.01, lambda: None)
         options = {"violation": 0.02, "at_most": 6 * n, "state": state}
-        cuts, heads = violated_cuts(ascent.point, starts=10, tools=kernels, **options)
+        cuts, heads = violated_cuts(ascent.point, starts=10, functions=kernels, **options)
         if two_sided:
             more, theirs = violated_partitions(ascent.point, starts=10 * n, **options)
             cuts, heads = np.concatenate([cuts, more]), np.concatenate([heads, theirs])

@@ -7,13 +7,12 @@ import pytest
 
 from coalitions import SynergyGraph
 from solvers import solve, verify
-from solvers.branch_and_cut import plain
-from solvers.branch_and_cut._doll_kernels import best_of_dolls
-from solvers.branch_and_cut.dual import kernels as compiled_dual
-from solvers.branch_and_cut.dual import plain as plain_dual
-from solvers.branch_and_cut.dual.multipliers import LONGEST
-from solvers.branch_and_cut.merges import merges
-from solvers.seeds import random_state
+from solvers.branch_and_cut import _cut_kernels as compiled_dual
+from solvers.branch_and_cut import plain, plain_dual
+from solvers.branch_and_cut._cut_kernels import russian_dolls
+from solvers.branch_and_cut.lagrangian_dual import LONGEST
+from solvers.branch_and_cut.partition_problem import merges
+from solvers.solver import random_state
 
 
 def random_weights(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -33,8 +32,8 @@ def test_dolls_end_where_the_kernel_does(most_steps):
         rng = np.random.default_rng(seed)
         weights = random_weights(rng, int(rng.integers(2, 13)))
         floor = int(rng.integers(0, 3))
-        done, labels = plain.plain_dolls(weights, floor, most_steps, never)
-        theirs = best_of_dolls(weights, np.arange(len(weights)), floor, most_steps)
+        done, labels = plain.plain_russian_dolls(weights, floor, most_steps, never)
+        theirs = russian_dolls(weights, np.arange(len(weights)), floor, most_steps)
         assert done == theirs[0]
         assert labels.tolist() == theirs[1].tolist()
 
@@ -78,7 +77,7 @@ def test_plain_python_serves_until_kernels_are_worth_loading(monkeypatch):
 def test_time_that_is_up_leaves_a_structure_no_worse_than_greedy():
     rng = np.random.default_rng(3)
     weights = random_weights(rng, 20)
-    done, labels = plain.plain_dolls(weights, 0, 10**9, lambda: True)
+    done, labels = plain.plain_russian_dolls(weights, 0, 10**9, lambda: True)
     assert not done
     assert len(labels) == 20
     greedy = plain.plain_greedy(weights)

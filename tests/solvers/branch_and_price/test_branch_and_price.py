@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InfeasibleError, NoSolutionError, SynergyGraph
 from solvers import solve
-from solvers.branch_and_price import neighbourhood, tree
-from solvers.branch_and_price.incumbent import Incumbent
-from solvers.branch_and_price.method import BranchAndPrice
-from solvers.branch_and_price.problem import Case, Problem
-from solvers.preparation.scaling import integer_weights
-from solvers.sizes import Sizes
+from solvers.branch_and_price import neighbourhood
+from solvers.branch_and_price import team_search as tree
+from solvers.branch_and_price.branch_and_price import (
+    BranchAndPrice,
+    TeamCase,
+    TeamIncumbent,
+    TeamProblem,
+)
+from solvers.demands import Sizes
+from solvers.reductions import integer_weights
 from solvers.solver import Limits
 
 
@@ -112,7 +116,7 @@ def test_sixty_players_in_teams_are_proven(seed):
 
 
 def test_reports_never_claim_too_little_or_lose_what_was_found(monkeypatch):
-    monkeypatch.setattr("solvers.branch_and_price.method.REPORT_EVERY", 0.0)
+    monkeypatch.setattr("solvers.branch_and_price.branch_and_price.REPORT_EVERY", 0.0)
     reports = []
     solution = solve(random_graph(60, 2), max_size=4, progress=reports.append)
     assert solution.optimal
@@ -180,14 +184,14 @@ def test_parts_that_are_solved_anew_leave_the_other_teams_alone(monkeypatch):
     monkeypatch.setattr(tree, "NEARBY", 0.0)
     n = 84
     weights = (100 * random_graph(n, 3)).round().astype(np.int64)
-    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
-    best = Incumbent(problem, seed=0, expired=lambda: False)
+    problem = TeamProblem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best = TeamIncumbent(problem, seed=0, expired=lambda: False)
     best.begin(None)
-    search = tree.TreeSearch(problem, best, allowed=lambda value: value, check=lambda: None)
+    search = tree.TeamSearch(problem, best, allowed=lambda value: value, check=lambda: None)
     search.add_structure(best.labels)
-    root = search._bounded(0, Case.whole(problem), search.master.start())
+    root = search._bounded(0, TeamCase.whole(problem), search.master.start())
     offered = []
-    best.offer = lambda labels: offered.append(labels) or Incumbent.offer(best, labels)
+    best.offer = lambda labels: offered.append(labels) or TeamIncumbent.offer(best, labels)
     search._search_nearby(root)
     assert len(offered) >= 2
     assert all(problem.sizes.met_by(labels) for labels in offered)
@@ -196,8 +200,8 @@ def test_parts_that_are_solved_anew_leave_the_other_teams_alone(monkeypatch):
 def test_where_nothing_better_is_near_another_structure_has_its_turn():
     n = 84
     weights = (100 * random_graph(n, 3)).round().astype(np.int64)
-    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
-    best = Incumbent(problem, seed=0, expired=lambda: False)
+    problem = TeamProblem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best = TeamIncumbent(problem, seed=0, expired=lambda: False)
     best.begin(None)
     good, value = best.labels, best.value
     poor = np.arange(n) // 4
@@ -226,8 +230,8 @@ def test_where_nothing_better_is_near_another_structure_has_its_turn():
 def test_what_is_better_elsewhere_becomes_the_best():
     n = 84
     weights = (100 * random_graph(n, 3)).round().astype(np.int64)
-    problem = Problem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
-    best, good = (Incumbent(problem, seed=0, expired=lambda: False) for _ in range(2))
+    problem = TeamProblem.of(weights, Sizes(np.ones(n, np.int64), 1, 4, 21, n))
+    best, good = (TeamIncumbent(problem, seed=0, expired=lambda: False) for _ in range(2))
     best.offer(np.arange(n) // 4)
     good.begin(None)
     members = good.labels == np.unique(good.labels)[:, None]
@@ -236,7 +240,7 @@ def test_what_is_better_elsewhere_becomes_the_best():
         search.improve(members, np.ones(len(members)), lambda: None)
 
     def better(part, incumbent):
-        whole = tree.TreeSearch(
+        whole = tree.TeamSearch(
             part, incumbent, allowed=lambda value: value, check=lambda: None, most_cases=20
         )
         whole.run()
@@ -291,9 +295,9 @@ def test_records_prove_the_bound():
         whole[i, j] = whole[j, i] = integer_weights(matrix[i, j]).integers
         loads = rng.integers(1, 5, 11)
         sizes = plain(11, 1, 4, loads=loads, max_load=9, apart=((0, 1),), roles=(tuple(range(9)),))
-        problem = Problem.of(whole, sizes)
-        incumbent = Incumbent(problem, seed=0, expired=lambda: False)
-        search = tree.TreeSearch(
+        problem = TeamProblem.of(whole, sizes)
+        incumbent = TeamIncumbent(problem, seed=0, expired=lambda: False)
+        search = tree.TeamSearch(
             problem, incumbent, allowed=lambda value: value, check=lambda: None
         )
         search.run()
@@ -330,7 +334,7 @@ def test_with_and_without_a_compiler_the_best_is_worth_the_same(monkeypatch):
         demands = {"min_size": 2, "max_size": 4, "n_groups": (4, 6)}
         plain_one = solve(matrix, "branch-and-price", **demands)
         with monkeypatch.context() as patch:
-            patch.setattr("solvers.branch_and_price.small.listing.MOST_NODES", 0)
+            patch.setattr("solvers.branch_and_price.listed.MOST_NODES", 0)
             compiled = solve(matrix, "branch-and-price", **demands)
         assert plain_one.optimal
         assert compiled.optimal

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from solvers.branch_and_price.master import Master
-from solvers.branch_and_price.problem import Case, Problem
-from solvers.branch_and_price.small.listed_master import ListedMaster
-from solvers.branch_and_price.small.listing import all_coalitions
-from solvers.sizes import Sizes
+from solvers.branch_and_price.branch_and_price import TeamCase, TeamProblem
+from solvers.branch_and_price.column_generation import Master
+from solvers.branch_and_price.listed import ListedMaster, all_coalitions
+from solvers.demands import Sizes
 
 N, DEAR = 12, 1000.0
 
@@ -22,7 +21,7 @@ def whole_master(seed, kind):
     rng = np.random.default_rng(seed)
     upper = rng.integers(-2, 3, (N, N)) if kind == "ties" else rng.integers(-99, 130, (N, N))
     weights = np.triu(upper, 1).astype(np.int64)
-    problem = Problem.of(weights + weights.T, Sizes(np.ones(N, np.int64), 1, 3, 1, N))
+    problem = TeamProblem.of(weights + weights.T, Sizes(np.ones(N, np.int64), 1, 3, 1, N))
     master = Master(problem)
     columns = [c for k in (1, 2, 3) for c in itertools.combinations(range(N), k)]
     members = np.zeros((len(columns), N), np.bool_)
@@ -45,7 +44,7 @@ def by_scipy(master, active):
 def test_a_case_is_worth_the_same_from_its_parents_basis(seed, kind):
     rng = np.random.default_rng((seed, 1))
     master = whole_master(seed, kind)
-    case = Case.whole(master.problem)
+    case = TeamCase.whole(master.problem)
     active = case.allows(master.members)
     relaxed = master.solve(active, master.start(), DEAR)
     assert relaxed.value == pytest.approx(by_scipy(master, active), rel=1e-6)
@@ -67,7 +66,7 @@ def test_a_case_is_worth_the_same_from_its_parents_basis(seed, kind):
 
 def test_the_dual_method_removes_what_a_case_does_not_allow():
     master = whole_master(0, "weights")
-    whole = Case.whole(master.problem)
+    whole = TeamCase.whole(master.problem)
     relaxed = master.solve(whole.allows(master.members), master.start(), DEAR)
     first = master.members[relaxed.columns[np.argmax(relaxed.levels)]]
     a, b = np.flatnonzero(first)[:2].tolist()
@@ -91,7 +90,7 @@ def test_nearest_columns_hold_the_basis():
 def test_columns_that_are_no_basis_lead_to_the_same_end():
     rng = np.random.default_rng(0)
     upper = np.triu(rng.integers(-9, 10, (6, 6)), 1)
-    master = Master(Problem.of(upper + upper.T, Sizes(np.ones(6, np.int64), 1, 6, 1, 6)))
+    master = Master(TeamProblem.of(upper + upper.T, Sizes(np.ones(6, np.int64), 1, 6, 1, 6)))
     sets = np.array([[mask >> node & 1 for node in range(6)] for mask in range(1, 64)], bool)
     master.add(sets)
     active = np.ones(len(master), np.bool_)
@@ -107,7 +106,7 @@ def test_a_list_of_coalitions_is_worth_the_same_without_a_compiler(kind):
         rng = np.random.default_rng((seed, 2))
         master = whole_master(seed, kind)
         listed = ListedMaster(master.problem, all_coalitions(master.problem))
-        case = Case.whole(master.problem)
+        case = TeamCase.whole(master.problem)
         basis = listed.start()
         for _ in range(6):
             relaxed = listed.solve(case.allows(listed.members), basis, DEAR)
@@ -134,7 +133,7 @@ def test_prices_of_an_ascent_pay_for_all_coalitions():
 
 def test_a_long_linear_program_looks_at_the_clock_and_can_be_ended():
     upper = np.triu(np.random.default_rng(0).integers(-50, 100, (60, 60)), 1)
-    problem = Problem.of(upper + upper.T, Sizes(np.ones(60, np.int64), 1, 3, 1, 60))
+    problem = TeamProblem.of(upper + upper.T, Sizes(np.ones(60, np.int64), 1, 3, 1, 60))
     glances = 0
 
     def glance():

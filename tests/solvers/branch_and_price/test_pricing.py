@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.branch_and_price import pricing
-from solvers.branch_and_price.pricing import Pricer, Prices
-from solvers.branch_and_price.problem import Case, Problem
-from solvers.branch_and_price.small.listing import ListedPricer, all_coalitions, sets_of
-from solvers.sizes import Sizes
+from solvers.branch_and_price import column_generation as pricing
+from solvers.branch_and_price.branch_and_price import TeamCase, TeamProblem
+from solvers.branch_and_price.column_generation import Pricer, Prices
+from solvers.branch_and_price.listed import ListedPricer, all_coalitions, sets_of
+from solvers.demands import Sizes
 
 
 def random_case(rng, n):
@@ -34,7 +34,7 @@ def random_case(rng, n):
             pair for pair in itertools.combinations(range(n), 2) if rng.random() < conflicts
         ),
     )
-    case = Case.whole(Problem.of(upper + upper.T, sizes))
+    case = TeamCase.whole(TeamProblem.of(upper + upper.T, sizes))
     for _ in range(rng.integers(0, 4)):
         a, b = (int(node) for node in rng.choice(n, 2, replace=False))
         if case.group[a] != case.group[b]:
@@ -100,18 +100,20 @@ def test_prices_pay_for_every_coalition_afterwards(seed, n, keep):
 def test_a_list_that_would_be_long_is_not_made():
     weights = np.zeros((20, 20), np.int64)
     few = Sizes(np.ones(20, np.int64), 1, 4, 5, 20)
-    listed = all_coalitions(Problem.of(weights, few))
+    listed = all_coalitions(TeamProblem.of(weights, few))
     assert listed is not None
     assert len(listed) == 20 + 190 + 1140 + 4845
     assert len(np.unique(listed.sets.members, axis=0)) == len(listed)
-    assert all_coalitions(Problem.of(weights, Sizes(np.ones(20, np.int64), 1, 20, 1, 20))) is None
+    assert (
+        all_coalitions(TeamProblem.of(weights, Sizes(np.ones(20, np.int64), 1, 20, 1, 20))) is None
+    )
 
 
 def test_a_search_in_small_steps_comes_to_the_same_end(monkeypatch):
     rng = np.random.default_rng(5)
     upper = np.triu(rng.integers(-100, 101, (40, 40)), 1)
     sizes = Sizes(np.ones(40, np.int64), 1, 6, 7, 40)
-    case = Case.whole(Problem.of(upper + upper.T, sizes))
+    case = TeamCase.whole(TeamProblem.of(upper + upper.T, sizes))
     none = np.zeros((0, 3), np.int64)
     asked = Prices(np.full(40, 150 << case.problem.bits), 0, np.zeros(0, np.int64))
 
@@ -140,7 +142,7 @@ def test_whoever_looks_at_the_clock_may_end_the_search(monkeypatch):
     monkeypatch.setattr(pricing, "STEPS_AT_ONCE", 100)
     upper = np.triu(np.random.default_rng(5).integers(-100, 101, (40, 40)), 1)
     sizes = Sizes(np.ones(40, np.int64), 1, 20, 2, 40)
-    case = Case.whole(Problem.of(upper + upper.T, sizes))
+    case = TeamCase.whole(TeamProblem.of(upper + upper.T, sizes))
     asked = Prices(np.zeros(40, np.int64), 0, np.zeros(0, np.int64))
 
     def stop():

@@ -21,9 +21,8 @@ from coalitions import (
     SynergyGraph,
 )
 from solvers import Solution, explain, solve, solve_game
-from solvers.drawing.figure import solution_figure
-from solvers.drawing.layout import block_means, pairs_to_draw, place_players, title_of
-from solvers.drawing.saving import check_plot_path, draw_solution
+from solvers.drawing.solution_layout import block_means, pairs_to_draw, place_players, title_of
+from solvers.drawing.solution_picture import check_plot_path, draw_solution, solution_figure
 
 
 def solution_of(graph, labels):

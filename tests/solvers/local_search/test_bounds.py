@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coalitions import SynergyGraph
 from coalitions.compiling.clock import clock
 from solvers import Limits, solve
-from solvers.local_search.bounds import cycle_packing_bound, positive_weight_bound
+from solvers.heuristics.bounds import cycle_packing_bound, positive_weight_bound
 from tests.strategies import synergy_graphs
 
 

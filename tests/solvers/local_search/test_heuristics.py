@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import Limits, solve
-from solvers.heuristics._greedy import unite_on_edges
+from solvers.heuristics import _dense_kernels as _dense
+from solvers.heuristics import _sparse_kernels as _sparse
+from solvers.heuristics._greedy_kernels import unite_on_edges
+from solvers.heuristics.dense_search import improve, search_matrix
 from solvers.heuristics.greedy import Greedy
 from solvers.heuristics.local_search import LocalSearch
-from solvers.local_search import dense as _dense
-from solvers.local_search import sparse as _sparse
-from solvers.local_search.dense_search import search_matrix
-from solvers.local_search.descent import improve
-from solvers.local_search.random_state import below, random_state, uniform
-from solvers.local_search.slices import fits_table, run_slices
-from solvers.local_search.sparse_search import search_edges
+from solvers.heuristics.random_numbers import below, random_state, uniform
+from solvers.heuristics.sparse_search import search_edges
+from solvers.solver import fits_table, run_slices
 from tests.strategies import label_vectors, synergy_graphs
 
 BOTH = pytest.mark.parametrize("name", ["greedy", "local-search"])
@@ -296,7 +295,7 @@ def test_the_search_ends_when_the_bound_is_reached():
 
 
 def test_progress_is_reported(rng, monkeypatch):
-    monkeypatch.setattr("solvers.local_search.slices.REPORT_EVERY", 0.0)
+    monkeypatch.setattr("solvers.solver.REPORT_EVERY", 0.0)
     seen = []
     solve(random_graph(rng, 40), "local-search", progress=seen.append)
     assert seen

@@ -11,11 +11,10 @@ import pytest
 from coalitions import CoalitionStructure, InfeasibleError, InvalidInputError, SynergyGraph
 from coalitions.errors import NoSolutionError
 from solvers import available, solve
-from solvers.local_search.sized import SizedSearch, improved, repaired
-from solvers.local_search.sized_bound import sized_bound
-from solvers.local_search.sized_kernels import _strain_of_exchange
-from solvers.preparation.feasibility import first_structure
-from solvers.sizes import Sizes
+from solvers.demands import Sizes, first_structure
+from solvers.heuristics._sized_kernels import _strain_of_exchange
+from solvers.heuristics.bounds import sized_bound
+from solvers.heuristics.sized_search import SizedSearch, improved, repaired
 from solvers.solver import Limits
 from tests.reliability.exact import partitions
 
@@ -267,7 +266,7 @@ def test_what_nobody_can_meet_is_said_in_a_sentence(name, demands, words):
 
 def test_what_is_neither_found_nor_refuted_is_called_neither(monkeypatch):
     # Six nodes of size 2 and teams of 3: there is none, but one step is too few to tell.
-    import solvers.local_search.sized as module
+    import solvers.heuristics.sized_search as module
 
     monkeypatch.setattr(module, "first_structure", lambda sizes, **_: first_structure(sizes, 1))
     monkeypatch.setattr(module, "LEVELS", 2)

@@ -13,7 +13,7 @@ from coalitions import SynergyGraph, shapley
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.structure import CoalitionStructure
 from solvers import explain, fragile, solve
-from solvers.proofs.team_demands import TeamDemands
+from solvers.proofs.proof_demands import TeamDemands
 from tests.reliability.exact import exact_value
 from tests.solvers.opinions.test_ranking import all_values, cases
 

@@ -181,7 +181,7 @@ def test_a_time_limit_leaves_valid_bounds_and_says_so(rng):
 
 
 def test_ctrl_c_ends_the_list_with_what_was_found(rng, monkeypatch):
-    from solvers.opinions import ranking
+    from solvers.alternatives import n_best as ranking
 
     calls = []
     plain = ranking.contract

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from coalitions import SynergyGraph
 from coalitions.errors import InvalidInputError
 from solvers import solve, solve_overlapping
-from solvers.overlap import columns
-from solvers.overlap.columns import listed
+from solvers.overlap import profitable as columns
+from solvers.overlap.profitable import listed
 
 
 def best_by_hand(graph, memberships, cost, max_size, meetings):

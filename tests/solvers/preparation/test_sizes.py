@@ -14,10 +14,8 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.structures.partitions import partition_labels
 from solvers import available, solve, verify
 from solvers._solve import _with_sizes
-from solvers.preparation.demands import contract
-from solvers.preparation.sizes import checked_sizes
+from solvers.demands import Sizes, checked_sizes, contract
 from solvers.proofs.certificate import Certificate
-from solvers.sizes import Sizes
 from solvers.solver import Answer, Limits
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]

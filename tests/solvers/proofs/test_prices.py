@@ -11,10 +11,9 @@ import pytest
 from coalitions import InvalidInputError, SynergyGraph
 from coalitions.game import IntMatrix
 from solvers import solve, verify
-from solvers.branch_and_cut.columns import Columns
-from solvers.branch_and_cut.incumbent import Incumbent
-from solvers.branch_and_cut.problem import Problem
-from solvers.proofs._prices import check_prices
+from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
+from solvers.branch_and_cut.short_cuts import ConflictColumns
+from solvers.proofs._coalitions import check_prices
 from solvers.proofs.certificate import Certificate
 from solvers.proofs.teams import Fork, GroupPrices, Leaf
 from tests.cli.games.test_solve import coalitions
@@ -22,7 +21,7 @@ from tests.solvers.branch_and_cut.test_branch_and_cut import all_labels
 from tests.solvers.branch_and_cut.test_columns import with_conflicts
 
 
-def best_of(problem: Problem) -> int:
+def best_of(problem: PartitionProblem) -> int:
     """Return what the best structure of a problem is worth, by looking at all of them."""
     found = []
     for labels in all_labels(problem.n_groups):
@@ -32,31 +31,31 @@ def best_of(problem: Problem) -> int:
     return problem.inside + max(found)
 
 
-def decided(rng: np.random.Generator, weights: IntMatrix) -> Problem:
+def decided(rng: np.random.Generator, weights: IntMatrix) -> PartitionProblem:
     """Return a problem with some nodes together and some groups apart, as a dual leaves it."""
     n = len(weights)
     merge = np.unique(np.where(rng.random(n) < 0.3, rng.integers(0, n, n), np.arange(n)))
     merge = np.searchsorted(merge, rng.choice(merge, n))
     merge = np.unique(merge, return_inverse=True)[1]
-    merged = Problem.undecided(weights).merged(merge)
+    merged = PartitionProblem.undecided(weights).merged(merge)
     assert merged is not None
     first, second = np.nonzero(np.triu(rng.random((merged.n_groups,) * 2) < 0.2, 1))
     return merged.separated(first, second)
 
 
-def priced(seed: int) -> tuple[IntMatrix, Problem, GroupPrices, int]:
+def priced(seed: int) -> tuple[IntMatrix, PartitionProblem, GroupPrices, int]:
     """Return weights, what is known of a structure, prices, and the bound they prove."""
     rng = np.random.default_rng(seed)
     weights = with_conflicts(rng, int(rng.integers(4, 9)), 0.4)
-    problem = decided(rng, weights) if seed % 2 else Problem.undecided(weights)
-    columns = Columns(problem, Incumbent(weights, None, 0))
+    problem = decided(rng, weights) if seed % 2 else PartitionProblem.undecided(weights)
+    columns = ConflictColumns(problem, PartitionIncumbent(weights, None, 0))
     columns.search(allowed=lambda value: value, check=lambda: None, seed=0)
     assert columns.proof is not None
     assert columns.bound is not None
     return weights, problem, columns.proof, columns.bound
 
 
-def check(weights: IntMatrix, problem: Problem, prices: GroupPrices, bound: int) -> None:
+def check(weights: IntMatrix, problem: PartitionProblem, prices: GroupPrices, bound: int) -> None:
     one, two = np.nonzero(np.triu(weights, 1))
     apart = problem.representatives[np.argwhere(np.triu(problem.apart, 1))].reshape(-1, 2)
     known = problem.groups
@@ -124,13 +123,13 @@ def test_groups_must_be_all_nodes_and_no_more_than_is_known():
 def test_what_is_known_apart_must_be_known_to_the_verifier():
     """A bound that holds only for structures that keep a pair apart is none for the others."""
     weights = np.array([[0, 5, 0], [5, 0, 4], [0, 4, 0]])
-    problem = Problem.undecided(weights).separated(np.array([0]), np.array([1]))
-    columns = Columns(problem, Incumbent(weights, None, 0))
+    problem = PartitionProblem.undecided(weights).separated(np.array([0]), np.array([1]))
+    columns = ConflictColumns(problem, PartitionIncumbent(weights, None, 0))
     columns.search(allowed=lambda value: value, check=lambda: None, seed=0)
     assert columns.bound == 4
     check(weights, problem, columns.proof, 4)
     with pytest.raises(InvalidInputError, match="a coalition is worth more than it pays"):
-        check(weights, Problem.undecided(weights), columns.proof, 4)
+        check(weights, PartitionProblem.undecided(weights), columns.proof, 4)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Beside the best structure: the next ones, wishes and their costs, explanations."""

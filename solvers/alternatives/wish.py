@@ -1,0 +1,181 @@
+"""what_if: what it costs to have some players together, or apart."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from coalitions.compiling.clock import clock
+from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions.graph import SynergyGraph
+from coalitions.structure import numbering
+from solvers import solve
+from solvers.demands import contract
+from solvers.optimality import advantage, losses
+from solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Groups = Iterable[Iterable[Hashable]]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a wish costs.
+
+    Attributes
+    ----------
+    cost
+        What the best structure is worth more than the best one that grants the wish; 0 if the wish
+        is free. Between the two bounds of `cost_range` if one of the solutions is not optimal.
+    solution
+        The best structure that grants the wish.
+    base
+        The best structure without it.
+    """
+
+    cost: float
+    solution: Solution
+    base: Solution
+
+    @property
+    def optimal(self) -> bool:
+        """Whether both solutions, and so the cost, are proven."""
+        return self.solution.optimal and self.base.optimal
+
+    @property
+    def cost_range(self) -> tuple[float, float]:
+        """The least and the most that the wish can cost, as far as is proven."""
+        if self.optimal:
+            return self.cost, self.cost
+        least = self.base.value - self.solution.bound
+        return max(0.0, min(least, self.cost)), max(
+            self.cost, self.base.bound - self.solution.value
+        )
+
+
+def _in_words_of_the_wish(
+    sentence: str, links: Mapping[str, Sequence[object]], joined: object, parted: object
+) -> str:
+    """Return what `solve` says of links that are the wish, with the names that `what_if` has."""
+    wishes = (("must_link", "together", joined), ("cannot_link", "apart", parted))
+    for demand, wish in ((demand, wish) for demand, wish, pairs in wishes if pairs):
+        sentence = sentence.replace(f"({demand})", f"by {demand}")
+        also = f"{demand} with " if links[demand] else ""
+        sentence = re.sub(rf"(?<![\w'\"]){demand}(?![\w'\"])", f"{also}the wish ({wish})", sentence)
+    return sentence
+
+
+def what_if(
+    graph: SynergyGraph | ArrayLike,
+    solver: str = "auto",
+    *,
+    together: Groups = (),
+    apart: Groups = (),
+    time_limit: float | None = None,
+    **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
+) -> WhatIf:
+    """Return what it costs to have players together, or apart, with the structures.
+
+    Parameters
+    ----------
+    graph
+        A synergy graph, or a matrix that makes one.
+    solver
+        As for `solve`.
+    together, apart
+        Groups of two or more players, by number or name: all of a group in one coalition, or no two
+        of them.
+    time_limit
+        Seconds for both searches.
+    **demands
+        What holds with and without the wish, as `solve` takes it: links, sizes …
+
+    Raises
+    ------
+    InvalidInputError
+        There is no wish, or a group has not two different players who are there.
+    InfeasibleError
+        The wish cannot be granted.
+
+    Examples
+    --------
+    >>> graph = SynergyGraph([[0, 3, 2], [3, 0, -4], [2, -4, 0]], labels=["ann", "bob", "cleo"])
+    >>> wish = what_if(graph, together=[("ann", "cleo")])
+    >>> wish.cost, wish.solution.structure.coalitions
+    (1.0, ((0, 2), (1,)))
+    """
+    if not isinstance(graph, SynergyGraph):
+        graph = SynergyGraph(graph)
+    joined = wished_pairs(together, graph, "together")
+    parted = wished_pairs(apart, graph, "apart")
+    if not joined and not parted:
+        raise InvalidInputError("what_if takes a wish: give players in together or in apart")
+    started = clock()
+    half = None if time_limit is None else time_limit / 2
+    links: dict[str, Any] = {
+        name: tuple(demands.pop(name, ())) for name in ("must_link", "cannot_link")
+    }
+    base = solve(graph, solver, time_limit=half, **links, **demands)
+    if base.stats.get("interrupted"):
+        raise KeyboardInterrupt  # half an answer is none
+    labels = base.structure.labels
+    if all(labels[a] == labels[b] for a, b in joined) and not any(
+        labels[a] == labels[b] for a, b in parted
+    ):
+        return WhatIf(0.0, base, base)
+    demands.pop("warm_start", None)  # it need not grant the wish
+    try:
+        granted = solve(
+            graph,
+            solver,
+            # A search may end a moment late: then nothing is left, and greedy's structure must do.
+            time_limit=None if time_limit is None else max(time_limit - (clock() - started), 1e-3),
+            must_link=(*links["must_link"], *joined),
+            cannot_link=(*links["cannot_link"], *parted),
+            **demands,
+        )
+    except InfeasibleError as error:
+        raise InfeasibleError(_in_words_of_the_wish(str(error), links, joined, parted)) from None
+    cost = advantage(graph.edges, base.structure.labels, granted.structure.labels)
+    if cost < 0:  # the first search was cut short: this one found a better base
+        cost = 0.0
+        demanded = contract(graph, base.must_link, base.cannot_link)
+        lost = losses(demanded.graph, demanded.contract(granted.structure.labels))
+        base = replace(
+            base,
+            structure=granted.structure,
+            value=granted.value,
+            losses=lost if base.sizes else 0.0,
+            bound=max(base.bound, granted.value),
+        )
+    granted = replace(granted, bound=max(granted.value, min(granted.bound, base.bound)))
+    return WhatIf(cost, granted, base)
+
+
+def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[int, int], ...]:
+    """Return all pairs of each group, by number.
+
+    Examples
+    --------
+    >>> wished_pairs([("a", "b", "c")], SynergyGraph([[0] * 3] * 3, labels="abc"), "apart")
+    ((0, 1), (0, 2), (1, 2))
+    """
+    pairs: list[tuple[int, int]] = []
+    number = numbering(graph, name)
+    for group in groups:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise InvalidInputError(
+                f"{name} takes groups of players, [('ann', 'bob')] for instance; {group!r} is none"
+            )
+        members = list(map(number, group))
+        if len(members) < 2 or len(set(members)) < len(members):
+            raise InvalidInputError(
+                f"{name} takes groups of two or more different players, not {group!r}"
+            )
+        pairs += itertools.combinations(members, 2)
+    return tuple(pairs)

@@ -1,1 +1,0 @@
-"""The Lagrangian dual: multipliers, cuts, and the bounds they prove."""

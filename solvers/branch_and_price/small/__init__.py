@@ -1,1 +1,0 @@
-"""Small problems, whose coalitions can all be listed: nothing has to be compiled."""

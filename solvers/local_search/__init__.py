@@ -1,1 +1,0 @@
-"""Search by moves: what the heuristics and branch-and-cut share."""

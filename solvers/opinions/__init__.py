@@ -1,1 +1,0 @@
-"""Second opinions: what else there is beside the best structure, and what it would cost."""

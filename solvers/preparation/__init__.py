@@ -1,1 +1,0 @@
-"""What happens to a graph before a method sees it."""
