@@ -24,7 +24,7 @@ import numpy as np
 sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
 
 from coalitions import SynergyGraph  # noqa: E402
-from coalitions.compiling.clock import ready_seconds  # noqa: E402
+from coalitions.runtime import ready_seconds  # noqa: E402
 from solvers import solve, verify  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "instances"

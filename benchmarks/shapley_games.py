@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coalitions import AirportGame, FunctionGame, TableGame, UnanimityGame, VotingGame
-from coalitions.estimators.exact import exact_of_table
+from coalitions.values.exact import shapley_of_table
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def boosting() -> Case:
         for position, feature in enumerate(features):
             inputs[masks >> position & 1 == 1, feature] = point[feature]
         if k:
-            values[features] += model.learning_rate * exact_of_table(tree.predict(inputs))
+            values[features] += model.learning_rate * shapley_of_table(tree.predict(inputs))
     return Case("gradient boosting", FunctionGame(predict, x.shape[1]), values)
 
 
@@ -169,4 +169,4 @@ def _closed_form(name: str, game: VotingGame | AirportGame | UnanimityGame) -> C
 def _tabulated(name: str, function: Callable[[np.ndarray], np.ndarray], n: int) -> Case:
     """Return a case that looks its values up: the game itself would take most of the time."""
     table = TableGame.of(FunctionGame(function, n))
-    return Case(name, FunctionGame(table, n), exact_of_table(table.table))
+    return Case(name, FunctionGame(table, n), shapley_of_table(table.table))

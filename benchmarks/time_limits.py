@@ -33,7 +33,7 @@ import numpy as np
 sys.path[:] = [folder for folder in sys.path if Path(folder) != Path(__file__).resolve().parent]
 
 from coalitions import CoalitionError, SynergyGraph, TableGame  # noqa: E402
-from coalitions.compiling.clock import clock  # noqa: E402
+from coalitions.runtime import clock  # noqa: E402
 from solvers import (  # noqa: E402
     available,
     explain,

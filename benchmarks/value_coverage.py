@@ -28,8 +28,8 @@ from benchmarks.value_kept import entries
 from benchmarks.values import measure
 from coalitions import AirportGame, UnanimityGame, VotingGame
 from coalitions.enumeration import value_table
-from coalitions.estimators.exact import exact_of_table
 from coalitions.games.function import FunctionGame
+from coalitions.values.exact import shapley_of_table
 
 Played = tuple[Function, np.ndarray]
 """A game without short cuts and its Shapley values."""
@@ -98,7 +98,7 @@ def closed(game: VotingGame | AirportGame | UnanimityGame) -> Played:
 
 
 def tabulated(function: Function, n: int) -> Played:
-    return function, exact_of_table(value_table(FunctionGame(function, n)))
+    return function, shapley_of_table(value_table(FunctionGame(function, n)))
 
 
 def gloves(n: int) -> Played:

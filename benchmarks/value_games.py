@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.shapley_games import federation
 from coalitions import AirportGame, UnanimityGame, VotingGame
 from coalitions.enumeration import value_table
-from coalitions.estimators.exact import exact_of_table
 from coalitions.games.function import FunctionGame
+from coalitions.values.exact import shapley_of_table
 
 Arrays = dict[str, np.ndarray]
 Function = Callable[[np.ndarray], np.ndarray]
@@ -70,7 +70,7 @@ def _playable(arrays: Arrays) -> tuple[Function, np.ndarray]:
     if "table" in arrays:
         table = arrays["table"]
         n = len(table).bit_length() - 1
-        return partial(_look_up, table, 1 << np.arange(n)), exact_of_table(table)
+        return partial(_look_up, table, 1 << np.arange(n)), shapley_of_table(table)
     if "leaf_values" in arrays:
         present, absent, worth = (arrays[k] for k in ("present", "absent", "leaf_values"))
         return partial(_forest, present, absent, worth), _forest_values(present, absent, worth)

@@ -26,7 +26,7 @@ import cli.plugins
 from cli.terminal.help import Command, group_of, in_order, summary
 from cli.terminal.output import visible
 from coalitions import __version__
-from coalitions.compiling.clock import when_long
+from coalitions.runtime import when_long
 
 HELP = ["-h", "--help"]
 
@@ -139,7 +139,7 @@ def _unreadable(typed: str) -> bool:
 def _exit_code() -> int:
     from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
     from coalitions.extras import install_command
-    from coalitions.files.storage import storage_error
+    from coalitions.files.writing import storage_error
 
     try:
         code = app(standalone_mode=False)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cli.terminal.output import tell
-from coalitions.characters import in_order, many
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 from coalitions.extras import needed
+from coalitions.formatting import in_order, many
 
 if TYPE_CHECKING:
     from coalitions.files.records import Column, Records
@@ -179,9 +179,8 @@ def read_data_game(asked: DataQuestion, *, quiet: bool = False) -> tuple[NamedGa
     import numpy as np
     from sklearn.preprocessing import StandardScaler
 
-    from coalitions.data_models.model import DATA_MODELS, Prepared
-    from coalitions.files.dates import with_days
-    from coalitions.files.records import read_records
+    from coalitions.data_models import DATA_MODELS, Prepared
+    from coalitions.files.records import read_records, with_days
     from coalitions.problems.columns import column_game
     from coalitions.problems.data import check_model, data_game
     from learners.data.own.table_files import READERS  # without torch

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions.foreign import warn_of_foreign
-from coalitions.lazy import lazy_names
+from coalitions.importing import lazy_names, warn_of_foreign
 
 if TYPE_CHECKING:
-    from coalitions.data_models.model import DATA_MODELS
+    from coalitions.data_models import DATA_MODELS
+    from coalitions.drawing.figures import interaction_network
     from coalitions.enumeration import all_coalitions, value_table
     from coalitions.errors import (
         BudgetError,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from coalitions.games.voting import VotingGame
     from coalitions.games.wrappers import cached, normalised, reported, restricted
     from coalitions.graph import SynergyGraph
-    from coalitions.joint.index import INDICES, Index
     from coalitions.problems.assignment import assignment_game
     from coalitions.problems.bankruptcy import bankruptcy_game
     from coalitions.problems.columns import column_game
@@ -48,34 +47,20 @@ if TYPE_CHECKING:
     from coalitions.problems.flow import flow_game
     from coalitions.problems.neighbours import knn_game, knn_shapley
     from coalitions.problems.spanning_tree import minimum_cost_tree_game
-    from coalitions.problems.synergy import synergy_game
     from coalitions.registry import Registry
-    from coalitions.results.comparison import RankCorrelation
-    from coalitions.results.many import Estimates
-    from coalitions.results.network import interaction_network
-    from coalitions.results.top import Top, top_k
-    from coalitions.sampling.estimator import (
-        ESTIMATORS,
-        INTERACTION_ESTIMATORS,
-        PAIR_ESTIMATORS,
-        SEMIVALUE_ESTIMATORS,
-        Estimate,
-        Estimator,
-        InteractionEstimator,
-        PairEstimator,
-        SemivalueEstimator,
-    )
     from coalitions.structure import CoalitionStructure
-    from coalitions.structures.comparison import (
+    from coalitions.structures.partitions import (
         adjusted_rand_index,
+        all_partitions,
+        bell_number,
         join,
         meet,
         normalised_mutual_information,
+        partition_labels,
         refines,
     )
-    from coalitions.structures.partitions import all_partitions, bell_number, partition_labels
     from coalitions.structures.stability import NOTIONS, Deviation, deviations, find_deviation
-    from coalitions.synergy.estimation import SYNERGIES, estimate_synergy
+    from coalitions.synergy import SYNERGIES, estimate_synergy, synergy_game
     from coalitions.values.core import (
         CoreMembership,
         LeastCore,
@@ -83,7 +68,19 @@ if TYPE_CHECKING:
         core_point,
         least_core,
     )
-    from coalitions.values.interaction_result import Interactions
+    from coalitions.values.estimate import Estimate, Interactions
+    from coalitions.values.estimates import Estimates, RankCorrelation
+    from coalitions.values.estimator import (
+        ESTIMATORS,
+        INTERACTION_ESTIMATORS,
+        PAIR_ESTIMATORS,
+        SEMIVALUE_ESTIMATORS,
+        Estimator,
+        InteractionEstimator,
+        PairEstimator,
+        SemivalueEstimator,
+    )
+    from coalitions.values.index import INDICES, Index
     from coalitions.values.interactions import (
         PairEstimate,
         interaction,
@@ -91,32 +88,19 @@ if TYPE_CHECKING:
         interactions,
         pairwise_interactions,
     )
-    from coalitions.values.myerson import myerson_value
     from coalitions.values.nucleolus import Nucleolus, nucleolus, verify_nucleolus
-    from coalitions.values.owen import owen_value, payoffs
+    from coalitions.values.owen_myerson import myerson_value, owen_value, payoffs
     from coalitions.values.semivalues import banzhaf, beta_shapley, semivalue
     from coalitions.values.shapley import shapley
+    from coalitions.values.top import Top, top_k
 
 __version__ = "0.1.0"
 
 warn_of_foreign("solvers", "learners")
 
 _HOME = {
-    "coalitions.values.myerson": ("myerson_value",),
-    "coalitions.structures.comparison": (
-        "adjusted_rand_index",
-        "join",
-        "meet",
-        "normalised_mutual_information",
-        "refines",
-    ),
-    "coalitions.values.core": (
-        "CoreMembership",
-        "LeastCore",
-        "core_membership",
-        "core_point",
-        "least_core",
-    ),
+    "coalitions.data_models": ("DATA_MODELS",),
+    "coalitions.drawing.figures": ("interaction_network",),
     "coalitions.enumeration": ("all_coalitions", "value_table"),
     "coalitions.errors": (
         "BudgetError",
@@ -128,17 +112,9 @@ _HOME = {
         "NoSolutionError",
         "UnknownNameError",
     ),
-    "coalitions.sampling.estimator": (
-        "ESTIMATORS",
-        "INTERACTION_ESTIMATORS",
-        "PAIR_ESTIMATORS",
-        "SEMIVALUE_ESTIMATORS",
-        "Estimate",
-        "Estimator",
-        "InteractionEstimator",
-        "PairEstimator",
-        "SemivalueEstimator",
-    ),
+    "coalitions.execution.progress": ("time_left",),
+    "coalitions.execution.store": ("stored",),
+    "coalitions.execution.workers": ("parallel",),
     "coalitions.game": ("Game", "Kernel", "as_coalitions"),
     "coalitions.games.airport": ("AirportGame",),
     "coalitions.games.function": ("FunctionGame",),
@@ -147,9 +123,53 @@ _HOME = {
     "coalitions.games.table": ("TableGame",),
     "coalitions.games.unanimity": ("UnanimityGame",),
     "coalitions.games.voting": ("VotingGame",),
+    "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
     "coalitions.graph": ("SynergyGraph",),
-    "coalitions.values.interaction_result": ("Interactions",),
-    "coalitions.joint.index": ("INDICES", "Index"),
+    "coalitions.problems.assignment": ("assignment_game",),
+    "coalitions.problems.bankruptcy": ("bankruptcy_game",),
+    "coalitions.problems.columns": ("column_game",),
+    "coalitions.problems.costs": ("cost_game",),
+    "coalitions.problems.data": ("data_game", "leave_one_out"),
+    "coalitions.problems.ensemble": ("ensemble_game",),
+    "coalitions.problems.export": ("to_shap", "to_shapiq"),
+    "coalitions.problems.features": ("feature_game", "feature_games"),
+    "coalitions.problems.flow": ("flow_game",),
+    "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
+    "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
+    "coalitions.registry": ("Registry",),
+    "coalitions.structure": ("CoalitionStructure",),
+    "coalitions.structures.partitions": (
+        "adjusted_rand_index",
+        "all_partitions",
+        "bell_number",
+        "join",
+        "meet",
+        "normalised_mutual_information",
+        "partition_labels",
+        "refines",
+    ),
+    "coalitions.structures.stability": ("Deviation", "NOTIONS", "deviations", "find_deviation"),
+    "coalitions.synergy": ("SYNERGIES", "estimate_synergy", "synergy_game"),
+    "coalitions.values.core": (
+        "CoreMembership",
+        "LeastCore",
+        "core_membership",
+        "core_point",
+        "least_core",
+    ),
+    "coalitions.values.estimate": ("Estimate", "Interactions"),
+    "coalitions.values.estimates": ("Estimates", "RankCorrelation"),
+    "coalitions.values.estimator": (
+        "ESTIMATORS",
+        "Estimator",
+        "INTERACTION_ESTIMATORS",
+        "InteractionEstimator",
+        "PAIR_ESTIMATORS",
+        "PairEstimator",
+        "SEMIVALUE_ESTIMATORS",
+        "SemivalueEstimator",
+    ),
+    "coalitions.values.index": ("INDICES", "Index"),
     "coalitions.values.interactions": (
         "PairEstimate",
         "interaction",
@@ -158,35 +178,10 @@ _HOME = {
         "pairwise_interactions",
     ),
     "coalitions.values.nucleolus": ("Nucleolus", "nucleolus", "verify_nucleolus"),
-    "coalitions.structures.partitions": ("all_partitions", "bell_number", "partition_labels"),
-    "coalitions.registry": ("Registry",),
-    "coalitions.results.comparison": ("RankCorrelation",),
-    "coalitions.results.many": ("Estimates",),
-    "coalitions.results.network": ("interaction_network",),
-    "coalitions.results.top": ("Top", "top_k"),
+    "coalitions.values.owen_myerson": ("myerson_value", "owen_value", "payoffs"),
     "coalitions.values.semivalues": ("banzhaf", "beta_shapley", "semivalue"),
     "coalitions.values.shapley": ("shapley",),
-    "coalitions.structures.stability": ("NOTIONS", "Deviation", "deviations", "find_deviation"),
-    "coalitions.structure": ("CoalitionStructure",),
-    "coalitions.values.owen": ("owen_value", "payoffs"),
-    "coalitions.synergy.estimation": ("SYNERGIES", "estimate_synergy"),
-    "coalitions.execution.progress": ("time_left",),
-    "coalitions.execution.store": ("stored",),
-    "coalitions.execution.workers": ("parallel",),
-    "coalitions.problems.assignment": ("assignment_game",),
-    "coalitions.problems.bankruptcy": ("bankruptcy_game",),
-    "coalitions.problems.costs": ("cost_game",),
-    "coalitions.problems.flow": ("flow_game",),
-    "coalitions.problems.spanning_tree": ("minimum_cost_tree_game",),
-    "coalitions.problems.synergy": ("synergy_game",),
-    "coalitions.problems.columns": ("column_game",),
-    "coalitions.problems.data": ("data_game", "leave_one_out"),
-    "coalitions.problems.ensemble": ("ensemble_game",),
-    "coalitions.problems.export": ("to_shap", "to_shapiq"),
-    "coalitions.problems.features": ("feature_game", "feature_games"),
-    "coalitions.data_models.model": ("DATA_MODELS",),
-    "coalitions.problems.neighbours": ("knn_game", "knn_shapley"),
-    "coalitions.games.wrappers": ("cached", "normalised", "reported", "restricted"),
+    "coalitions.values.top": ("Top", "top_k"),
 }
 
 __all__ = [

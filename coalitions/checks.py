@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from math import inf
 from numbers import Real
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, IntVector
-from coalitions.graph import SynergyGraph
+
+if TYPE_CHECKING:
+    from coalitions.graph import SynergyGraph
 
 Seed = int | np.random.Generator
 """A whole number that is not negative, or a generator to draw from."""
@@ -91,6 +94,8 @@ def ends_of_links(
     >>> ends_of_links([(0, 2), (1, 2)], 3)
     (array([0, 1]), array([2, 2]))
     """
+    from coalitions.graph import SynergyGraph
+
     if isinstance(links, SynergyGraph):
         if links.n_players != n_players:
             raise InvalidInputError(

@@ -21,7 +21,7 @@ import reprlib
 import sys
 from collections.abc import Iterable
 
-from coalitions.characters import plain
+from coalitions.formatting import plain
 
 PACKAGES = ("coalitions", "solvers", "learners", "cli")
 

@@ -102,7 +102,7 @@ class Kernel:
         `value` is compiled by ``numba.njit`` and called as ``value(members, parameters)``, where
         ``members`` is a float64 vector of zeros and ones. Each step then costs a full evaluation.
         """
-        from coalitions.sampling.kernels import add_of_value
+        from coalitions.compiling import add_of_value
 
         parameters = np.ascontiguousarray(parameters, np.float64)
         start = np.zeros(n_players)

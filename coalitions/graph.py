@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.characters import composed, many
 from coalitions.errors import InvalidInputError, shown, spoken, warn_caller
+from coalitions.formatting import composed, many
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
 from coalitions.structure import CoalitionStructure, Nodes, Structured
 
@@ -154,7 +154,7 @@ class SynergyGraph:
         self.remarks: tuple[str, ...] = ()
         treatment = Treatment(symmetrise, missing, threshold)
         if not isinstance(matrix, np.ndarray | list | tuple):
-            from coalitions.files.objects import matrix_of
+            from coalitions.files.libraries import matrix_of
 
             matrix, labels = matrix_of(matrix, labels, treatment)
             if isinstance(matrix, SynergyGraph):
@@ -462,7 +462,7 @@ class SynergyGraph:
         A directed graph is a matrix that need not be symmetric: say how to make it so with
         `symmetrise`.
         """
-        from coalitions.files.objects import graph_of_networkx
+        from coalitions.files.libraries import graph_of_networkx
 
         treatment = Treatment(symmetrise, threshold=threshold)
         return graph_of_networkx(graph, treatment, weight=weight)
@@ -481,7 +481,7 @@ class SynergyGraph:
         Its `nodes` are the vertices' ``name``, if they have one, else their numbers. A directed
         graph is treated as by `from_networkx`.
         """
-        from coalitions.files.objects import graph_of_igraph
+        from coalitions.files.libraries import graph_of_igraph
 
         treatment = Treatment(symmetrise, threshold=threshold)
         return graph_of_igraph(graph, treatment, weight=weight)
@@ -509,13 +509,13 @@ class SynergyGraph:
         symmetrise, missing, threshold
             As for a matrix.
         """
-        from coalitions.files.objects import graph_of_pairs_frame
+        from coalitions.files.libraries import graph_of_pairs_frame
 
         return graph_of_pairs_frame(frame, columns, Treatment(symmetrise, missing, threshold))
 
     def to_networkx(self) -> nx.Graph:
         """Return an undirected networkx graph of the `nodes`, with ``weight`` on edges."""
-        from coalitions.files.objects import networkx_graph
+        from coalitions.files.libraries import networkx_graph
 
         return networkx_graph(self, self.nodes)
 

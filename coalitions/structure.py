@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, did_you_mean, shown, warn_caller
+from coalitions.formatting import composed
 from coalitions.game import IntVector
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 try:
-    from coalitions.lazy import lazy_names
+    from coalitions.importing import lazy_names
 except ImportError as error:
     raise ImportError(
         "the package named coalitions that Python finds is not coalition-kit's; uninstall the other"

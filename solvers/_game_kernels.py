@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import IntMatrix, IntVector
 
 NONE = np.int64(2**62)

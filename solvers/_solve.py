@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure, Position, Structured
 from solvers.demands import (
     Contraction,

@@ -19,8 +19,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from coalitions.characters import listed, quoted
 from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions.formatting import listed, quoted
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import Named, numbering

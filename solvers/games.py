@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.compiling.clock import clock, compile_figures, ready_seconds
 from coalitions.enumeration import coalitions_of_masks, value_table
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector, table_of
 from coalitions.graph import SynergyGraph
+from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure
 from solvers.demands import Count, Pairs, Roles, Weights, checked_sizes, contract
 from solvers.optimality import at_stake, is_optimal, rounded_up

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from coalitions.characters import decimal, figure, listed, players_by_name, visible
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.writing import write_json, write_whole
+from coalitions.formatting import decimal, figure, listed, players_by_name, visible
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -307,8 +307,7 @@ class Players(Protocol):
 
 def read_document(path: Path) -> dict[str, Any]:
     """Return the JSON object in a solution's file."""
-    from coalitions.files.opening import check_whole
-    from coalitions.files.text import load_json
+    from coalitions.files.opening import check_whole, load_json
 
     check_whole(path)
     try:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError, MissingDependencyError
 from coalitions.extras import install_command
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
+from coalitions.runtime import clock
 
 if TYPE_CHECKING:
     from solvers.demands import Sizes

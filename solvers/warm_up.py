@@ -79,13 +79,13 @@ def _games() -> None:
 
 def _values() -> None:
     from coalitions import AirportGame, UnanimityGame, VotingGame
-    from coalitions.estimators.exact import exact_of_kernel, exact_of_table
-    from coalitions.sampling.kernels import compiled_add
-    from coalitions.sampling.paths import compiled_paths
+    from coalitions.compiling import compiled_add
+    from coalitions.values.estimators.permutation import compiled_paths
+    from coalitions.values.exact import shapley_of_kernel, shapley_of_table
 
-    exact_of_table(np.arange(2.0**13))
+    shapley_of_table(np.arange(2.0**13))
     voting = VotingGame([4, 3, 2, 1], quota=6).kernel
-    exact_of_kernel(voting, 4)
+    shapley_of_kernel(voting, 4)
     compiled_paths(voting, 4, 2, antithetic=False, seed=0)
     groups = UnanimityGame(2, groups=[[0, 1]], dividends=[1.0])
     for game in (AirportGame([1.0, 2.0]), groups, SynergyGraph(_weights(3)).game()):

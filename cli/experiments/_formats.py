@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coalitions.files.latex import latex_text
-from coalitions.files.text import json_text
+from coalitions.files.opening import json_text
+from coalitions.formatting import latex_text
 from learners.experiments.paired_statistics import Difference, best_sentence, difference_text
 
 if TYPE_CHECKING:

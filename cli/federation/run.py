@@ -24,7 +24,7 @@ from cli.terminal.output import (
     stdout,
 )
 from cli.terminal.progress import RoundProgress
-from coalitions.characters import listed, quoted
+from coalitions.formatting import listed, quoted
 
 if TYPE_CHECKING:
     from learners.runs.forecast import CostForecast

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from cli.games._game_file import FileGame
     from coalitions.game import FloatVector
     from coalitions.problems.named import NamedGame
-    from coalitions.sampling.estimator import Estimate
-    from coalitions.sampling.evaluator import EvaluationProgress
     from coalitions.structure import CoalitionStructure
-    from coalitions.values.interaction_result import Interactions
+    from coalitions.values.budget import EvaluationProgress
+    from coalitions.values.estimate import Estimate, Interactions
 
 Document: TypeAlias = dict[str, Any]
 
@@ -81,7 +80,7 @@ def _shares(asked: ConceptQuestion, values: FloatVector, **more: object) -> Conc
     """Return shares that are not sampled."""
     import numpy as np
 
-    from coalitions.sampling.estimator import Estimate
+    from coalitions.values.estimate import Estimate
 
     shares = np.asarray(values, np.float64)
     drawn = Estimate(shares, np.zeros(len(shares)), 0, asked.concept, labels=asked.game.labels)
@@ -158,7 +157,7 @@ def _core(asked: ConceptQuestion) -> ConceptAnswer:
 
 
 def _owen(asked: ConceptQuestion) -> ConceptAnswer:
-    from coalitions.values.owen import owen_value
+    from coalitions.values.owen_myerson import owen_value
 
     structure = _structure(asked)
     shares = owen_value(asked.game, structure)
@@ -166,7 +165,7 @@ def _owen(asked: ConceptQuestion) -> ConceptAnswer:
 
 
 def _payoffs(asked: ConceptQuestion) -> ConceptAnswer:
-    from coalitions.values.owen import payoffs
+    from coalitions.values.owen_myerson import payoffs
 
     structure = _structure(asked)
     shares = payoffs(asked.game, structure)
@@ -181,7 +180,7 @@ def _structure(asked: ConceptQuestion) -> CoalitionStructure:
 
 def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.graph import SynergyGraph
-    from coalitions.values.myerson import myerson_value
+    from coalitions.values.owen_myerson import myerson_value
 
     if asked.links is None:
         raise InvalidInputError(

@@ -15,9 +15,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from cli.terminal.flags import with_flags
-from coalitions.characters import composed, listed, players_by_name, quoted
 from coalitions.errors import InvalidInputError
 from coalitions.files.opening import check_whole
+from coalitions.formatting import composed, listed, players_by_name, quoted
 
 # ----------------------------------------------------------------------------------------
 # Demands on a structure, from flags and in words: who is kept together, who apart, what sizes.

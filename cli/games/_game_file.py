@@ -65,8 +65,7 @@ def read_game(
 ) -> FileGame:
     """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
     from coalitions.files.graphs import READERS, graph_of_document, tell_remarks
-    from coalitions.files.opening import open_input
-    from coalitions.files.text import load_json
+    from coalitions.files.opening import load_json, open_input
     from coalitions.games.table import TableGame
     from coalitions.graph import Treatment
 

@@ -23,8 +23,8 @@ from cli.terminal.output import (
     stdout,
     visible,
 )
-from coalitions.characters import players_by_name, quoted
 from coalitions.errors import InvalidInputError
+from coalitions.formatting import players_by_name, quoted
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:

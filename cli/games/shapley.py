@@ -32,7 +32,7 @@ from cli.terminal.progress import EvaluationLine
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coalitions.sampling.estimator import Estimate
+    from coalitions.values.estimate import Estimate
 
 BAR_WIDTH = 40
 """Characters of the plot, from the smallest to the largest end of an interval."""

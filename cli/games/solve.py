@@ -29,8 +29,8 @@ from cli.terminal.output import (
     stdout,
     visible,
 )
-from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
+from coalitions.formatting import listed
 from solvers.solution_file import (
     check_solution_path,
     read_structure,

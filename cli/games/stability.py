@@ -22,8 +22,8 @@ from cli.terminal.output import (
     stdout,
     visible,
 )
-from coalitions.characters import listed, quoted
 from coalitions.errors import BudgetError
+from coalitions.formatting import listed, quoted
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def stability_command(
     Example: coalitions stability examples/data/three_domains.csv solution.json
     """
     from coalitions.structures.stability import NOTIONS, find_deviation
-    from coalitions.values.owen import payoffs
+    from coalitions.values.owen_myerson import payoffs
 
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
     game = read_game(graph, file_format=file_format, **reading)

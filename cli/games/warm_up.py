@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cli.terminal.output import Quiet, stderr
-from coalitions.compiling.clock import ready_seconds, when_long
+from coalitions.runtime import ready_seconds, when_long
 
 
 def warm_up_command(quiet: Quiet = False) -> None:

@@ -24,8 +24,8 @@ from cli.terminal.output import (
     stdout,
     visible,
 )
-from coalitions.characters import listed, players_by_name
 from coalitions.errors import InvalidInputError
+from coalitions.formatting import listed, players_by_name
 
 
 @takes_demands

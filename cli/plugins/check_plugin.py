@@ -66,8 +66,8 @@ def _fault(fault_of: Callable[[], str | None]) -> str | None:
 
 def _registered(module: str) -> Iterator[tuple[str, str, Checks]]:
     """Give kind, name and checks of what the module has registered."""
-    from coalitions.sampling.estimator import ESTIMATORS
-    from coalitions.values.contract import estimator_checks
+    from coalitions.values.estimator import ESTIMATORS
+    from coalitions.values.estimator_checks import estimator_checks
     from solvers.solver import SOLVERS
     from solvers.solver_checks import solver_checks
 

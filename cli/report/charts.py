@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.drawing.colours import PALETTE
+from coalitions.drawing.pictures import PALETTE
 
 
 @dataclass(frozen=True)

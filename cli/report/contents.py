@@ -24,7 +24,7 @@ from cli.report.charts import (
 )
 from cli.report.methods import Method
 from coalitions.structure import CoalitionStructure
-from coalitions.structures.comparison import adjusted_rand_index
+from coalitions.structures.partitions import adjusted_rand_index
 from learners.data.ground_truth import detection
 from learners.experiments.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord

@@ -29,8 +29,8 @@ from cli.report.charts import (
 )
 from cli.report.contents import Section
 from cli.report.methods import Method, Standings, standing_of
-from coalitions.drawing.colours import PALETTE
 from coalitions.drawing.document import html_document, plotly_script, words
+from coalitions.drawing.pictures import PALETTE
 from learners.experiments.scores import ACCURACY, main_metric, score_of
 from learners.runs.reading import RunRecord
 

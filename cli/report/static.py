@@ -25,8 +25,7 @@ from cli.report.charts import (
 )
 from cli.report.contents import Section
 from cli.terminal.output import fitting
-from coalitions.drawing.colours import colour
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import colour, plain_style
 
 LINESTYLES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 

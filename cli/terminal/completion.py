@@ -21,11 +21,11 @@ _PLACES = {
     "metrics": ("METRICS", "learners.measures.metrics"),
     "models": ("MODELS", "learners.models"),
     "solvers": ("SOLVERS", "solvers"),
-    "estimators": ("ESTIMATORS", "coalitions.estimators"),
-    "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.semivalue_estimators"),
-    "pairs": ("PAIR_ESTIMATORS", "coalitions.pair_estimators"),
-    "interactions": ("INTERACTION_ESTIMATORS", "coalitions.interaction_estimators"),
-    "indices": ("INDICES", "coalitions.indices"),
+    "estimators": ("ESTIMATORS", "coalitions.values"),
+    "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.values"),
+    "pairs": ("PAIR_ESTIMATORS", "coalitions.values"),
+    "interactions": ("INTERACTION_ESTIMATORS", "coalitions.values"),
+    "indices": ("INDICES", "coalitions.values.index"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 

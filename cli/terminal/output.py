@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coalitions.characters import decimal, figure, fitting, visible, visible_lines
-from coalitions.compiling.clock import when_long
 from coalitions.errors import InvalidInputError, shown
+from coalitions.formatting import decimal, figure, fitting, visible, visible_lines
+from coalitions.runtime import when_long
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from coalitions.sampling.estimator import Estimate
-    from coalitions.values.interaction_result import Interactions
+    from coalitions.values.estimate import Estimate, Interactions
 
 # ----------------------------------------------------------------------------------------
 # Text and numbers as a terminal shows them.
@@ -187,7 +186,7 @@ def check_writable(path: Path | None, option: str) -> None:
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
     """Print a document as JSON."""
-    from coalitions.files.text import json_text
+    from coalitions.files.opening import json_text
 
     typer.echo(json_text(document))
 
@@ -207,7 +206,7 @@ Plot = Annotated[
 def check_plot(path: Path | None, *, network: bool = False) -> None:
     """Refuse a name under which nothing can be drawn; asked before a long run."""
     if path is not None:
-        from coalitions.results.page import check_values_path
+        from coalitions.drawing.figures import check_values_path
 
         check_writable(path, "--plot")
         check_values_path(path, network=network)
@@ -216,6 +215,6 @@ def check_plot(path: Path | None, *, network: bool = False) -> None:
 def draw(values: Estimate | Interactions, path: Path | None) -> None:
     """Draw values if there is a path."""
     if path is not None:
-        from coalitions.results.page import draw_values
+        from coalitions.drawing.figures import draw_values
 
         draw_values(values, path)

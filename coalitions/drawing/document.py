@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from coalitions.characters import visible
+from coalitions.formatting import visible
 
 
 def words(text: str) -> str:

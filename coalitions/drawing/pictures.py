@@ -1,4 +1,4 @@
-"""Pictures by matplotlib that depend on nothing but what is drawn."""
+"""What all pictures share: matplotlib without anybody's settings, files, colours."""
 
 from __future__ import annotations
 
@@ -84,3 +84,18 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure to a file; its ending says which kind."""
     check_picture_path(path)
     write_whole(path, picture(figure, path.suffix.lower()[1:]))
+
+
+# ----------------------------------------------------------------------------------------
+# Colours that people with any colour vision can tell apart
+
+PALETTE = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F",
+    "#004466", "#8A5F00", "#005F45", "#7A4964", "#336C8B", "#803800", "#6E6500", "#4C4C4C",
+)  # fmt: skip
+"""Okabe and Ito's colours, which people with any colour vision can tell apart, then darker ones."""
+
+
+def colour(number: int) -> str:
+    """Return the colour of a run or coalition; they repeat after sixteen."""
+    return PALETTE[number % len(PALETTE)]

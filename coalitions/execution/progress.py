@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import IO
 
-from coalitions.sampling.evaluator import EvaluationProgress
+from coalitions.values.budget import EvaluationProgress
 
 WINDOW = 60.0
 """Seconds that the speed is measured over: what was known before the start would flatter it."""

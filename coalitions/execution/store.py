@@ -1,14 +1,21 @@
-"""stored(game, folder): values that are on disk as soon as they are known."""
+"""stored(game, folder): values that are on disk as soon as they are known.
+
+A folder belongs to one game. A fingerprint of everything the game is made of tells it from others.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import struct
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +28,9 @@ from coalitions.errors import (
     shown,
     warn_caller,
 )
-from coalitions.execution.fingerprint import fingerprint
 from coalitions.execution.workers import ParallelGame
-from coalitions.files.opening import opened
-from coalitions.files.storage import disk_trouble_named, storage_error
-from coalitions.files.text import load_json
-from coalitions.files.writing import write_json
+from coalitions.files.opening import load_json, opened
+from coalitions.files.writing import disk_trouble_named, storage_error, write_json
 from coalitions.game import FloatVector, Game, as_coalitions, evaluate, labels_of, players_of
 
 if sys.platform != "win32":
@@ -229,3 +233,64 @@ def _locked(descriptor: int) -> Iterator[None]:
     with suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     yield  # closing the file lets go
+
+
+# ----------------------------------------------------------------------------------------
+# The fingerprint: a digest of everything a game is made of
+
+
+def fingerprint(game: Game) -> str | None:
+    """Return a digest of the game's data and code; None if it holds what cannot be written down.
+
+    The same game has the same digest in another process. Of a function that the game holds the
+    compiled code counts, its defaults and what it closes over; not the global names it uses, and
+    not the code of classes.
+
+    Examples
+    --------
+    >>> from coalitions import AirportGame
+    >>> fingerprint(AirportGame([1, 2])) == fingerprint(AirportGame([1, 2]))
+    True
+    >>> fingerprint(AirportGame([1, 2])) == fingerprint(AirportGame([1, 3]))
+    False
+    """
+    digest = _Digest()
+    pickler = _Pickler(digest, protocol=5)
+    # No memory of objects already seen: it would tell equal games apart by which of their parts
+    # happen to be one object.
+    pickler.fast = True
+    try:
+        pickler.dump(game)
+    except (pickle.PicklingError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return digest.sha.hexdigest()
+
+
+class _Digest:
+    """A file that only remembers the digest of what is written to it."""
+
+    def __init__(self) -> None:
+        self.sha = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self.sha.update(data)
+        return memoryview(data).nbytes
+
+
+class _Pickler(pickle.Pickler):
+    """Writes functions down by what they do, where pickle would write their names."""
+
+    def reducer_override(self, obj: Any) -> Any:  # noqa: ANN401 (pickle's protocol)
+        if not isinstance(obj, FunctionType):
+            return NotImplemented
+        cells = [cell.cell_contents for cell in obj.__closure__ or ()]
+        parts = (obj.__qualname__, _code(obj.__code__), obj.__defaults__, obj.__kwdefaults__, cells)
+        return tuple, (parts,)
+
+
+def _code(code: CodeType) -> tuple[object, ...]:
+    """Return what the code does, without where it stands."""
+    constants = tuple(
+        _code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
+    )
+    return code.co_code, code.co_names, code.co_varnames, constants

@@ -21,11 +21,10 @@ from coalitions.files.arrays import (
     ArrayHeader,
 )
 from coalitions.files.cells import number
-from coalitions.files.objects import graph_of_networkx, networkx_graph
-from coalitions.files.opening import open_input
+from coalitions.files.libraries import graph_of_networkx, networkx_graph
+from coalitions.files.opening import load_json, open_input, text_lines
 from coalitions.files.pairs import graph_of_pairs
 from coalitions.files.tables import read_text_table
-from coalitions.files.text import load_json, text_lines
 from coalitions.files.writing import atomic_write
 from coalitions.graph import SynergyGraph, Treatment, check_matrix_shape
 

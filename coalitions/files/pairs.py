@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, shown
+from coalitions.formatting import composed
 from coalitions.graph import SynergyGraph, Treatment, one_of_two
 from coalitions.structure import Nodes
 

@@ -16,7 +16,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from coalitions.characters import composed
 from coalitions.errors import InvalidInputError, shown, warn_caller
 from coalitions.files.cells import (
     Cell,
@@ -27,8 +26,9 @@ from coalitions.files.cells import (
     is_empty,
     number,
 )
+from coalitions.files.opening import encodings
 from coalitions.files.pairs import Pair, graph_of_pairs, pair_columns
-from coalitions.files.text import encodings
+from coalitions.formatting import composed
 from coalitions.game import FloatMatrix
 from coalitions.graph import MATRIX_LIMIT, SynergyGraph, Treatment, check_matrix_shape
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import FloatVector
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from coalitions.game import FloatMatrix, FloatVector, Kernel, as_coalitions
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
-from coalitions.one_thread import one_blas_thread
+from coalitions.runtime import one_blas_thread
 
 DENSE_PLAYERS = 400
 """Up to this many players a graph is multiplied as a matrix even if it is stored as edges."""

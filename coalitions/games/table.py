@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.characters import composed
 from coalitions.enumeration import masks_of_coalitions, value_table
 from coalitions.errors import InvalidInputError
-from coalitions.files.opening import opened
-from coalitions.files.text import load_json
+from coalitions.files.opening import load_json, opened
+from coalitions.formatting import composed
 from coalitions.game import FloatVector, Game, as_coalitions, has_texts
 
 

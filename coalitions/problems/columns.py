@@ -10,11 +10,11 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatVector
-from coalitions.one_thread import one_blas_thread
 from coalitions.problems.data import DataGame, data_game
 from coalitions.problems.features import Groups, grouped
 from coalitions.problems.metrics import Metric
 from coalitions.problems.named import NamedGame, names_of
+from coalitions.runtime import one_blas_thread
 
 
 def column_game(

@@ -21,10 +21,10 @@ from coalitions.game import (
     labels_of,
     players_of,
 )
-from coalitions.one_thread import one_blas_thread
 from coalitions.problems.metrics import Metric, metric_of
 from coalitions.problems.named import NamedGame, names_of, number
-from coalitions.sampling.estimator import Estimate
+from coalitions.runtime import one_blas_thread
+from coalitions.values.estimate import Estimate
 
 UNITS = ("points", "groups")
 

@@ -11,8 +11,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.game import Game, evaluate, labels_of, players_of
 from coalitions.problems.features import FeatureGame
-from coalitions.sampling.estimator import Estimate
-from coalitions.values.interaction_result import Interactions
+from coalitions.values.estimate import Estimate, Interactions
 
 
 def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) -> Any:  # noqa: ANN401

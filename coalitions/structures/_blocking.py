@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 
 UNDECIDED, INSIDE, OUTSIDE = 0, 1, 2

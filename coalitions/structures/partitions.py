@@ -1,4 +1,4 @@
-"""All partitions of the players, in restricted-growth order: the brute-force reference."""
+"""Partitions of the players: all of them, finer and coarser ones, and how similar two are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from coalitions.structure import CoalitionStructure
+from coalitions.game import FloatVector, IntVector
+from coalitions.structure import CoalitionStructure, check_structure
+
+# ----------------------------------------------------------------------------------------
+# All partitions, in restricted-growth order: the brute-force reference
 
 LISTED_PLAYERS = 12
 """The partitions of more players than this (Bell(13) = 27 644 437) are not put into one array."""
@@ -91,3 +95,130 @@ def all_partitions(n_players: int) -> Iterator[CoalitionStructure]:
         blocks.pop()
 
     yield from place(0)
+
+
+# ----------------------------------------------------------------------------------------
+# Two structures: how similar, and what is finer or coarser
+
+
+def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> float:
+    r"""Return the Rand index corrected for chance: 1 if equal, about 0 if unrelated.
+
+    With :math:`n_{ab}` players in coalition a of one structure and b of the other, and pairs
+    counted by :math:`\binom{\cdot}{2}` [Hubert1985]_,
+
+    .. math:: \frac{\sum_{ab} \binom{n_{ab}}{2} - E}{\tfrac12 (A + B) - E}, \quad
+        A = \sum_a \binom{n_{a\cdot}}{2},\; B = \sum_b \binom{n_{\cdot b}}{2},\;
+        E = A B \Big/ \binom{n}{2}.
+
+    Examples
+    --------
+    >>> halves = CoalitionStructure([[0, 1], [2, 3]])
+    >>> adjusted_rand_index(halves, CoalitionStructure.grand(4))
+    0.0
+    """
+    both, left, right = _overlaps(one, other)
+    together, a, b = _pairs(both), _pairs(left), _pairs(right)
+    every = _pairs(np.array([one.n_players]))
+    # Both structures have no pair together, or all of them: the same one, and 0/0 by the formula.
+    if a == b and a in (0, every):
+        return 1.0
+    expected = a * b / every
+    return float((together - expected) / ((a + b) / 2 - expected))
+
+
+def normalised_mutual_information(one: CoalitionStructure, other: CoalitionStructure) -> float:
+    r"""Return the mutual information over the mean entropy: 1 if equal, 0 if independent.
+
+    .. math:: \frac{2\, I(C; D)}{H(C) + H(D)}, \quad
+        I = \sum_{ab} \frac{n_{ab}}{n} \log \frac{n\, n_{ab}}{n_{a\cdot} n_{\cdot b}}
+
+    Two structures of a single coalition carry no information and are equal: 1.
+
+    Examples
+    --------
+    >>> pair = CoalitionStructure([[0, 1], [2, 3]])
+    >>> normalised_mutual_information(pair, pair)
+    1.0
+    """
+    both, left, right = _overlaps(one, other)
+    entropies = _entropy(left) + _entropy(right)
+    if entropies == 0 or one == other:
+        return 1.0
+    mutual = entropies - _entropy(both)
+    return float(min(1.0, max(0.0, 2 * mutual / entropies)))
+
+
+def refines(fine: CoalitionStructure, coarse: CoalitionStructure) -> bool:
+    """Tell whether every coalition of `fine` lies inside one of `coarse`.
+
+    Examples
+    --------
+    >>> refines(CoalitionStructure.singletons(3), CoalitionStructure([[0, 1], [2]]))
+    True
+    """
+    return meet(fine, coarse) == fine
+
+
+def meet(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructure:
+    """Return the coarsest structure that refines both: together if together in both.
+
+    Examples
+    --------
+    >>> meet(CoalitionStructure([[0, 1, 2]]), CoalitionStructure([[0], [1, 2]])).coalitions
+    ((0,), (1, 2))
+    """
+    _check_players(one, other)
+    return CoalitionStructure.from_labels(one.labels * len(other) + other.labels)
+
+
+def join(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructure:
+    """Return the finest structure that both refine: together if linked through either.
+
+    Examples
+    --------
+    >>> join(CoalitionStructure([[0, 1], [2]]), CoalitionStructure([[0], [1, 2]])).coalitions
+    ((0, 1, 2),)
+    """
+    _check_players(one, other)
+    root = list(range(one.n_players))
+
+    def find(player: int) -> int:
+        while root[player] != player:
+            root[player] = root[root[player]]  # halve the path, so that chains stay short
+            player = root[player]
+        return player
+
+    for block in (*one, *other):
+        for player in block[1:]:
+            root[find(player)] = find(block[0])
+    return CoalitionStructure.from_labels([find(player) for player in range(one.n_players)])
+
+
+def _overlaps(
+    one: CoalitionStructure, other: CoalitionStructure
+) -> tuple[IntVector, IntVector, IntVector]:
+    """Return the positive sizes of all intersections, and of the coalitions on either side."""
+    _check_players(one, other)
+    cells = one.labels * len(other) + other.labels
+    _, both = np.unique(cells, return_counts=True)
+    return both, np.bincount(one.labels), np.bincount(other.labels)
+
+
+def _pairs(sizes: IntVector) -> int:
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _entropy(sizes: IntVector) -> float:
+    share: FloatVector = sizes / sizes.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+def _check_players(one: CoalitionStructure, other: CoalitionStructure) -> None:
+    check_structure(one)
+    check_structure(other)
+    if one.n_players != other.n_players:
+        raise InvalidInputError(
+            f"the structures have {one.n_players} and {other.n_players} players;"
+            " only structures of the same players can be compared"
+        )

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from coalitions.enumeration import value_table
+from coalitions.enumeration import member_sums, value_table
 from coalitions.errors import BudgetError
 from coalitions.game import FloatVector, Game, IntVector, evaluate
 from coalitions.games.induced_subgraph import InducedSubgraphGame
@@ -31,9 +31,8 @@ from coalitions.games.table import TableGame
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
 from coalitions.structure import CoalitionStructure
-from coalitions.subset_sums import member_sums
 from coalitions.values.core import members, scale_of
-from coalitions.values.owen import check_players, payoffs, potential_of_table
+from coalitions.values.owen_myerson import check_players, payoffs, potential_of_table
 
 TOLERANCE = 1e-9
 """A gain counts if it is larger than this, relative to the largest value or synergy."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
-from coalitions.sampling.fold import halve
+from coalitions.values._table_sums import halve
 
 CHUNK = 2048
 """Coalitions that are listed at once: they stay in the nearest cache."""

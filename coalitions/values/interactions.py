@@ -17,25 +17,23 @@ from typing import Literal, Unpack
 import numpy as np
 
 from coalitions.checks import Seed, generator_of, whole_number
-from coalitions.enumeration import value_table
+from coalitions.enumeration import coalition_sizes, value_table
 from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
 from coalitions.game import BoolMatrix, FloatVector, Game, players_of
-from coalitions.joint.coalitions import check_number, listed
-from coalitions.joint.index import INDICES, OTHER_NAMES, Index
-from coalitions.joint.table import expected_contributions, indices_of_table
-from coalitions.one_thread import one_blas_thread
-from coalitions.sampling.degree_two import is_fitted
-from coalitions.sampling.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS, Estimate
-from coalitions.sampling.evaluator import Evaluator
-from coalitions.subset_sums import coalition_sizes
-from coalitions.values.door import (
+from coalitions.runtime import one_blas_thread
+from coalitions.values.budget import (
     PORTFOLIO_BUDGET,
     Choice,
     Concept,
+    Evaluator,
     Sampling,
     checked_budget,
 )
-from coalitions.values.interaction_result import Interactions
+from coalitions.values.designs import is_fitted
+from coalitions.values.estimate import Estimate, Interactions
+from coalitions.values.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS
+from coalitions.values.exact import expected_contributions, indices_of_table
+from coalitions.values.index import INDICES, OTHER_NAMES, Index, check_number, coalitions_of_size
 
 MOST_WEIGHTS = 100_000_000
 """Pairs times evaluations up to which a portfolio takes seconds."""
@@ -95,7 +93,9 @@ def interactions(
         what=" for interactions",
     )
     found = concept.answer(game, Estimate, method, budget, seed, **sampling)
-    coalitions = [tuple(row) for size in asked.sizes() for row in listed(n, size).tolist()]
+    coalitions = [
+        tuple(row) for size in asked.sizes() for row in coalitions_of_size(n, size).tolist()
+    ]
     return Interactions(
         index=OTHER_NAMES.get(index, index),
         order=asked.order,
@@ -118,7 +118,7 @@ def interaction_indices(
     r"""Return an interaction index of every coalition S, indexed by its bits [2^n].
 
     The index is an integral over the bias p of the coin by which everybody else joins, see
-    `coalitions.joint.index`; Gauss–Legendre quadrature gives it without error. This takes n 2^n
+    `coalitions.values.index`; Gauss–Legendre quadrature gives it without error. This takes n 2^n
     operations for each of about n/2 nodes; one node is enough for Banzhaf and Möbius.
 
     The Shapley and Banzhaf indices of single players are their values.
@@ -144,7 +144,7 @@ def interaction_indices(
     result = np.zeros(1 << n)
     table = value_table(game)
     for size, values in indices_of_table(table, asked).items():
-        result[(1 << listed(n, size)).sum(axis=1)] = values
+        result[(1 << coalitions_of_size(n, size)).sum(axis=1)] = values
     if asked.least > 0:
         result[0] = table[0] if asked.efficient else _mean_value(table, asked)
     return result

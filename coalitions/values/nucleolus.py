@@ -11,12 +11,17 @@ from typing import Literal
 
 import numpy as np
 
+from coalitions.enumeration import member_sums
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game
-from coalitions.one_thread import one_blas_thread
-from coalitions.subset_sums import member_sums
-from coalitions.values._excess_program import first_rows, minimise_excess
-from coalitions.values.core import members, scale_of, zero_normalised_table
+from coalitions.runtime import one_blas_thread
+from coalitions.values.core import (
+    first_rows,
+    members,
+    minimise_excess,
+    scale_of,
+    zero_normalised_table,
+)
 
 Domain = Literal["imputations", "preimputations"]
 
@@ -25,7 +30,7 @@ SPAN_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
-class Stage:
+class NucleolusStage:
     """One level of the nucleolus and why it cannot be lower.
 
     Attributes
@@ -60,7 +65,7 @@ class Nucleolus:
     """
 
     payoff: FloatVector
-    stages: tuple[Stage, ...]
+    stages: tuple[NucleolusStage, ...]
     domain: Domain
 
 
@@ -110,7 +115,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
             f" together {values[-1]:g}; ask for preimputations"
         )
     rows, equations, totals = first_rows(n), np.ones((1, n)), table[-1:]
-    stages: list[Stage] = []
+    stages: list[NucleolusStage] = []
     open_directions = _null_space(equations)
     while open_directions.shape[1]:
         optimum = minimise_excess(
@@ -122,7 +127,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
             floor=floor,
         )
         stages.append(
-            Stage(
+            NucleolusStage(
                 optimum.epsilon,
                 tuple(members(mask) for mask in optimum.coalitions.tolist()),
                 tuple(optimum.weights.tolist()),
@@ -141,7 +146,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
     return Nucleolus(
         scale * payoff,
         tuple(
-            Stage(
+            NucleolusStage(
                 scale * level,
                 stage.coalitions,
                 stage.weights,
@@ -208,7 +213,7 @@ def verify_nucleolus(game: Game, claim: Nucleolus, *, tolerance: float = 1e-7) -
 
 
 def _flaw(
-    stage: Stage,
+    stage: NucleolusStage,
     excess: FloatVector,
     above_floor: FloatVector,
     span: FloatMatrix,
@@ -249,7 +254,7 @@ def _check_domain(domain: str) -> None:
         )
 
 
-def _rows_of(stage: Stage, n_players: int) -> FloatMatrix:
+def _rows_of(stage: NucleolusStage, n_players: int) -> FloatMatrix:
     """Return the coalitions and floor players of a stage as 0/1 rows."""
     everyone = [*stage.coalitions, *((player,) for player in stage.floor_players)]
     rows = np.zeros((len(everyone), n_players))
@@ -290,7 +295,9 @@ def _independent(
 
 
 @one_blas_thread()
-def _solve_tight(table: FloatVector, stages: list[Stage]) -> tuple[FloatVector, FloatVector]:
+def _solve_tight(
+    table: FloatVector, stages: list[NucleolusStage]
+) -> tuple[FloatVector, FloatVector]:
     """Return the shares and levels from all tight equations at once.
 
     The linear programs are right up to their tolerance; the equations they found to be tight,

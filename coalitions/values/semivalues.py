@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 from coalitions.checks import Seed, number_in, one_number_each
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, Game, players_of
-from coalitions.joint.index import INDICES, Index
-from coalitions.joint.semivalue import BetaSemivalue
-from coalitions.sampling.estimator import SEMIVALUE_ESTIMATORS, Estimate, Sampler
-from coalitions.values.door import PORTFOLIO_BUDGET, Choice, Concept, Sampling
+from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, Sampling
+from coalitions.values.estimate import Estimate
+from coalitions.values.estimator import SEMIVALUE_ESTIMATORS, Sampler
+from coalitions.values.index import INDICES, BetaSemivalue, Index
 
 PORTFOLIO_PLAYERS = 1000
 """Up to this many players a portfolio takes seconds."""

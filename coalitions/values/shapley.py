@@ -7,9 +7,9 @@ from typing import Any
 
 from coalitions.checks import Seed
 from coalitions.game import Game
-from coalitions.sampling.estimator import ESTIMATORS, Estimate, Estimator
-from coalitions.sampling.evaluator import EvaluationProgress
-from coalitions.values.door import PORTFOLIO_BUDGET, Choice, Concept
+from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, EvaluationProgress
+from coalitions.values.estimate import Estimate
+from coalitions.values.estimator import ESTIMATORS, Estimator
 
 REGRESSION_PLAYERS = 1000
 """Up to this many players a least-squares fit takes seconds at most."""

@@ -12,10 +12,10 @@ import torch
 
 import coalitions
 from coalitions.errors import InvalidInputError
-from coalitions.estimators.permutation import Permutation
 from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
 from coalitions.games.function import FunctionGame
-from coalitions.sampling.estimator import Estimator
+from coalitions.values.estimator import Estimator
+from coalitions.values.estimators.permutation import Permutation
 from learners.algorithm import ALGORITHMS, Algorithm, State
 from learners.client.model_games import ModelGame
 from learners.client.tasks import deploy, describe, train

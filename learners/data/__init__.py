@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions.lazy import lazy_names
+from coalitions.importing import lazy_names
 
 if TYPE_CHECKING:
     from learners.data.own.hugging_face import from_hf

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coalitions.errors import InvalidInputError, did_you_mean
-from coalitions.files.text import load_json
+from coalitions.files.opening import load_json
 from coalitions.files.writing import write_json
 from learners.measures.metrics import LOSS, lower_is_better
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coalitions.lazy import lazy_names
+from coalitions.importing import lazy_names
 
 if TYPE_CHECKING:
     from learners.flower.node import client_app

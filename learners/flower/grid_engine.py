@@ -20,7 +20,7 @@ import numpy as np
 from torch import Tensor
 
 from coalitions.errors import CoalitionError, DamagedFileError, NoSolutionError
-from coalitions.files.text import load_json
+from coalitions.files.opening import load_json
 from coalitions.files.writing import write_json
 from learners.client.client import Site
 from learners.flower.questions import (

@@ -10,8 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from coalitions.errors import InvalidInputError
-from coalitions.files.storage import disk_trouble_named
-from coalitions.files.writing import write_whole
+from coalitions.files.writing import disk_trouble_named, write_whole
 from learners.algorithm import ALGORITHMS
 
 TASKS = ("auto", "classification", "multi-label", "regression")

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from coalitions.errors import InvalidInputError
 from coalitions.files.arrays import ArrayFile
-from coalitions.files.storage import disk_trouble_named
-from coalitions.files.writing import write_whole
+from coalitions.files.writing import disk_trouble_named, write_whole
 from learners.task import Message
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from torch import nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
-from coalitions.files.storage import disk_trouble_named
-from coalitions.files.text import json_text
+from coalitions.files.opening import json_text
+from coalitions.files.writing import disk_trouble_named
 from learners.algorithm import algorithm_of
 from learners.client.client import Site
 from learners.data.client_data import ClientData, FederatedData, Split

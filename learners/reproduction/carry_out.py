@@ -20,7 +20,7 @@ from coalitions import __version__
 from coalitions.drawing.pictures import picture
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
-from coalitions.files.text import json_text
+from coalitions.files.opening import json_text
 from coalitions.files.writing import write_whole
 from learners.experiments.cells import Cell, CellWatch, planned_cell, tried_cells
 from learners.experiments.paired_statistics import CONFIDENCE

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coalitions.files.latex import latex_text
 from coalitions.files.writing import write_whole
+from coalitions.formatting import latex_text
 from learners.experiments.paired_statistics import CONFIDENCE
 from learners.reproduction.claims import LEVEL, Claim, Measured, order_agreement
 from learners.reproduction.experiment import SECOND_LOOK

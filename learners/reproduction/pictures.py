@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.drawing.colours import colour
-from coalitions.drawing.pictures import plain_style
+from coalitions.drawing.pictures import colour, plain_style
 from learners.reproduction.claims import Measured
 from learners.reproduction.printed import PaperTable
 

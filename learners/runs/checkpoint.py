@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coalitions.errors import DamagedFileError, InvalidInputError
-from coalitions.files.storage import disk_trouble_named
-from coalitions.files.text import json_text, load_json
-from coalitions.files.writing import atomic_write, require_room, write_whole
+from coalitions.files.opening import json_text, load_json
+from coalitions.files.writing import atomic_write, disk_trouble_named, require_room, write_whole
 
 # ----------------------------------------------------------------------------------------
 # Files that grow with the rounds of a run, and marks that tell where each stood.

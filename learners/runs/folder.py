@@ -45,9 +45,15 @@ from coalitions.errors import (
     InvalidInputError,
     StorageError,
 )
-from coalitions.files.storage import disk_trouble_named, storage_error
-from coalitions.files.text import json_text
-from coalitions.files.writing import held, require_room, write_json, write_whole
+from coalitions.files.opening import json_text
+from coalitions.files.writing import (
+    disk_trouble_named,
+    held,
+    require_room,
+    storage_error,
+    write_json,
+    write_whole,
+)
 from coalitions.structure import CoalitionStructure
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import (

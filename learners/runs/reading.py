@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.files.arrays import ArrayFile
-from coalitions.files.text import load_json
+from coalitions.files.opening import load_json
 from coalitions.files.writing import write_whole
 from coalitions.game import BoolMatrix, IntVector
 from learners.data.ground_truth import label_overlap

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coalitions.errors import InvalidInputError
-from coalitions.files.opening import check_whole
-from coalitions.files.text import decoded
+from coalitions.files.opening import check_whole, decoded
 from learners.settings.conversion import from_values
 from learners.settings.options import check_options, option
 from learners.settings.parsing import check_attendance, check_descent, optimizer_named

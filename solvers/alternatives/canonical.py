@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.runtime import clock
 from coalitions.structure import Position
 from solvers.demands import Pairs, contract
 from solvers.optimality import at_stake, is_optimal, losses

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.characters import quoted
+from coalitions.formatting import quoted
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure, Structured, numbering

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position, Structured, numbering
 from solvers import solve
 from solvers.optimality import advantage

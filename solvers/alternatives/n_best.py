@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position
 from solvers.demands import Contraction, Pairs, contract
 from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal, losses

@@ -8,9 +8,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.graph import SynergyGraph
+from coalitions.runtime import clock
 from coalitions.structure import numbering
 from solvers import solve
 from solvers.demands import contract

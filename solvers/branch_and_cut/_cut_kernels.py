@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.compiling.kernel import copy_into, njit
+from coalitions.compiling import copy_into, njit
 from coalitions.game import BoolVector, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_cut.lagrangian_dual import LONGEST, WIDEST, Ages, Singles, Smalls
 from solvers.heuristics.random_numbers import RandomState, below, uniform

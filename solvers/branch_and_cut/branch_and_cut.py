@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
+from coalitions.runtime import clock
 from solvers.branch_and_cut.plain import FEW_GROUPS, plain_greedy
 from solvers.demands import Sizes
 from solvers.optimality import OPTIMALITY_TOLERANCE

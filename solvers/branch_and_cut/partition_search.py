@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.compiling.clock import clock
 from coalitions.game import IntMatrix, IntVector
+from coalitions.runtime import clock
 from solvers.branch_and_cut.branch_and_cut import is_hopeless
 from solvers.branch_and_cut.lagrangian_dual import (
     WIDEST,

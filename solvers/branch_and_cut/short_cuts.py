@@ -215,7 +215,7 @@ class ConflictColumns:
         seed
             Source of randomness.
         """
-        from coalitions.one_thread import one_blas_thread
+        from coalitions.runtime import one_blas_thread
         from solvers.branch_and_price.branch_and_price import TeamIncumbent as Best
         from solvers.branch_and_price.branch_and_price import TeamProblem as Priced
         from solvers.branch_and_price.team_search import TeamSearch

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import BoolMatrix, IntMatrix, IntVector
 
 TURN, DEPTH, FOUND, KEPT, STEPS, COMPLETE, LIMIT = range(7)

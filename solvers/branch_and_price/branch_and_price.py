@@ -36,10 +36,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import BoolMatrix, BoolVector, IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
+from coalitions.runtime import clock
 from solvers.demands import Sizes, first_structure
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.proofs.certificate import Certificate
@@ -106,7 +106,7 @@ class BranchAndPrice(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the best structure and a bound."""
-        from coalitions.one_thread import one_blas_thread
+        from coalitions.runtime import one_blas_thread
 
         n = graph.n_players
         if sizes is None:

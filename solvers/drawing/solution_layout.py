@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.characters import figure
-from coalitions.drawing.colours import colour
+from coalitions.drawing.pictures import colour
+from coalitions.formatting import figure
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.characters import fitting
 from coalitions.drawing.document import plotly_page, words
 from coalitions.drawing.pictures import check_picture_path, new_figure, picture, plain_style
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.writing import write_whole
+from coalitions.formatting import fitting
 from coalitions.game import FloatMatrix
 from solvers.drawing.solution_layout import (
     NAMED_PLAYERS,

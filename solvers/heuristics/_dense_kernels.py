@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coalitions.compiling.kernel import copy_into, njit
+from coalitions.compiling import copy_into, njit
 from coalitions.game import FloatMatrix, FloatVector, IntVector
 from solvers.heuristics.random_numbers import RandomState, below, shuffle, two_below, uniform
 

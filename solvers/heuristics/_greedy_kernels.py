@@ -6,9 +6,9 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from coalitions.compiling.clock import making_ready
-from coalitions.compiling.kernel import njit, types
+from coalitions.compiling import njit, types
 from coalitions.game import FloatMatrix, FloatVector, IntVector
+from coalitions.runtime import making_ready
 
 with making_ready():
     from numba.typed import Dict

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coalitions.compiling.kernel import copy_into, njit
+from coalitions.compiling import copy_into, njit
 from coalitions.game import FloatMatrix, FloatVector, IntMatrix, IntVector
 from solvers.heuristics.random_numbers import RandomState, two_below, uniform
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from coalitions.game import FloatVector, IntVector
 from solvers.heuristics.random_numbers import RandomState, below, shuffle, uniform
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 from solvers.solver import RandomState, random_state
 
 __all__ = ["RandomState", "below", "draw", "random_state", "shuffle", "two_below", "uniform"]

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InfeasibleError, NoSolutionError
+from coalitions.runtime import clock
 from solvers.solver import Limits, heeding_ctrl_c
 
 if TYPE_CHECKING:

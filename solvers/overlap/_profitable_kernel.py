@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.compiling.kernel import njit
+from coalitions.compiling import njit
 
 DEPTH, FOUND, LEAST, ALL = range(4)
 """Places in the state of a search: the depth (−1 at its end), coalitions found, what one must be

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.compiling.clock import clock
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.runtime import clock
 from coalitions.structure import numbering
 from solvers.optimality import is_optimal, rounded_up
 from solvers.overlap.packing import (

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
-from coalitions.files.opening import check_whole
-from coalitions.files.text import load_json
+from coalitions.files.opening import check_whole, load_json
 from coalitions.files.writing import write_json
 from coalitions.game import IntVector
 from solvers.proofs.proof_demands import (

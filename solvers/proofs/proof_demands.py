@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.characters import listed
 from coalitions.errors import InvalidInputError
+from coalitions.formatting import listed
 from coalitions.game import IntVector
 from coalitions.structure import Named, numbering
 

@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from cli.app import main
-from coalitions.compiling.clock import when_long
+from coalitions.runtime import when_long
 from tests.cli.said import but_for_compiling
 
 COMMAND = Path(sys.executable).with_name("coalitions")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph, UnanimityGame, VotingGame
-from coalitions.one_thread import _blas, one_blas_thread
+from coalitions.runtime import _blas, one_blas_thread
 
 PROGRAM = """
 import hashlib

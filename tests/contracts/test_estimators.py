@@ -18,7 +18,7 @@ from coalitions import (
     UnanimityGame,
     shapley,
 )
-from coalitions.values.contract import (
+from coalitions.values.estimator_checks import (
     Recorder,
     axiom_fault,
     budget_fault,

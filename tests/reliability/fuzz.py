@@ -162,7 +162,7 @@ def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
     from cli.terminal.run_options import settings
     from coalitions.files.graphs import READERS
-    from coalitions.files.text import load_json
+    from coalitions.files.opening import load_json
     from coalitions.games.table import TableGame
     from coalitions.graph import Treatment
     from learners.data.files import read_npz

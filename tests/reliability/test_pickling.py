@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph, feature_games, shapley
-from coalitions.results.many import Estimates
+from coalitions.values.estimates import Estimates
 from solvers import SOLVERS, Answer, Solver, explain, solve, solve_game, solve_overlapping, verify
 from solvers.alternatives.wish import what_if
 from tests.contracts.test_solvers import every_solver

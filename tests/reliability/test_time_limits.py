@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
-from coalitions.compiling.clock import clock
+from coalitions.runtime import clock
 from solvers import available, solve, solve_overlapping
 from solvers.demands import Sizes, first_structure
 from solvers.heuristics import dense_search as descent

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown, spoken
 from coalitions.errors import spoken as spoken_number
 from coalitions.files.cells import is_blank, is_empty
 from coalitions.files.records import Column, Records
+from coalitions.formatting import in_order
 from learners.data.own.arrays import Arrays
 from learners.data.partitions import whole_numbers
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.characters import many
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.cells import is_blank
 from coalitions.files.records import Column, Records, blanks
+from coalitions.formatting import many
 from learners.data.own.arrays import Arrays, ClientArrays
 from learners.data.own.columns import (
     SPLIT,

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, shown
 from coalitions.files.arrays import ArrayArchive
-from coalitions.files.dates import with_days
 from coalitions.files.opening import opened
+from coalitions.files.records import with_days
+from coalitions.formatting import in_order
 from learners.data.own.arrays import Arrays, are_bytes_of_pictures, pixels_of
 from learners.data.own.columns import (
     ClientTable,

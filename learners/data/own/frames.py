@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from coalitions.errors import InvalidInputError, shown, spoken
-from coalitions.files.dates import with_days
-from coalitions.files.records import Column, Records
+from coalitions.files.records import Column, Records, with_days
 from learners.data.own.columns import ClientTable, check_all_tested, client_table, client_tables
 
 _DAY = timedelta(days=1)

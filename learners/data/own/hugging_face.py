@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.characters import in_order, many
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
-from coalitions.files.dates import with_days
-from coalitions.files.records import Records
+from coalitions.files.records import Records, with_days
+from coalitions.formatting import in_order, many
 from learners.data.own.arrays import Arrays, ClientArrays, are_bytes_of_pictures, pixels_of
 from learners.data.own.columns import ClientTable, check_all_tested, client_table, divided
 from learners.data.own.encode_table import TableSettings, encode_table

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coalitions.characters import many
 from coalitions.errors import InvalidInputError
-from coalitions.files.dates import with_days
+from coalitions.files.records import with_days
+from coalitions.formatting import many
 from learners.data.client_data import FederatedData
 from learners.data.dataset import DATASETS
 from learners.data.own.arrays import ClientArrays

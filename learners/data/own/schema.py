@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from coalitions.characters import in_order
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.files.cells import number
-from coalitions.files.opening import opened
+from coalitions.files.opening import decoded, load_json, opened
 from coalitions.files.records import Column, blanks
-from coalitions.files.text import decoded, load_json
+from coalitions.formatting import in_order
 from learners.data.own.columns import ClientTable
 
 MISSING, UNSEEN, FIRST = 0, 1, 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from coalitions.structure import CoalitionStructure
-from coalitions.structures.comparison import adjusted_rand_index
+from coalitions.structures.partitions import adjusted_rand_index
 from learners.data.ground_truth import among, are_separated, true_structure
 from learners.reproduction.claims import Claim, Measured, above, best, mostly
 from learners.reproduction.experiment import (

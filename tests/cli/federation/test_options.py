@@ -164,14 +164,14 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
-    from coalitions.data_models.model import DATA_MODELS
-    from coalitions.joint.index import INDICES
-    from coalitions.sampling.estimator import (
+    from coalitions.data_models import DATA_MODELS
+    from coalitions.values.estimator import (
         ESTIMATORS,
         INTERACTION_ESTIMATORS,
         PAIR_ESTIMATORS,
         SEMIVALUE_ESTIMATORS,
     )
+    from coalitions.values.index import INDICES
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
     from learners.measures.metrics import METRICS

@@ -288,7 +288,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coalitions import DATA_MODELS, ESTIMATORS
-from coalitions.estimators.permutation import Permutation
+from coalitions.values.estimators.permutation import Permutation
 
 
 class Majority:

@@ -26,7 +26,7 @@ class Alone(Solver):
 ESTIMATOR = """
 import numpy as np
 from coalitions import ESTIMATORS, Estimator
-from coalitions.sampling.estimator import Sampled
+from coalitions.values.estimator import Sampled
 
 @ESTIMATORS.register("equal")
 class Equal(Estimator):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
-from coalitions.compiling import clock as clock_module
-from coalitions.compiling.clock import clock, making_ready, ready_seconds, when_long
+from coalitions import runtime as clock_module
+from coalitions.runtime import clock, making_ready, ready_seconds, when_long
 from solvers import solve
 from solvers.solver import Answer, Limits, Solver
 
@@ -28,7 +28,7 @@ def test_the_clock_stands_still_while_kernels_are_made_ready():
 
 
 def test_numba_at_work_is_noticed():
-    from coalitions.compiling.kernel import njit
+    from coalitions.compiling import njit
 
     @njit
     def new(x):
@@ -65,7 +65,7 @@ def test_compiling_inside_of_making_ready_is_told(said):
 NEEDS_KERNELS = """
 import time
 import numpy as np
-import coalitions.compiling.clock as clock
+import coalitions.runtime as clock
 import solvers.heuristics.greedy  # all but the kernels
 
 began = time.monotonic()
@@ -74,7 +74,7 @@ imported = time.monotonic() - began
 assert clock.ready_seconds() > 0.5 * imported, (clock.ready_seconds(), imported)
 
 waited, began = clock.ready_seconds(), time.monotonic()
-from coalitions.compiling.kernel import copy_into
+from coalitions.compiling import copy_into
 copy_into(np.zeros(3), np.ones(3))
 took = time.monotonic() - began
 assert 0.5 * took < clock.ready_seconds() - waited <= took, (clock.ready_seconds() - waited, took)

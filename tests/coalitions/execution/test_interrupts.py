@@ -22,8 +22,8 @@ from coalitions import (
     shapley,
     top_k,
 )
-from coalitions.estimators.leverage import LeverageShap as Leverage
-from coalitions.values import door
+from coalitions.values import budget as door
+from coalitions.values.estimators.regression import LeverageShap as Leverage
 
 
 def root(rows):

@@ -25,7 +25,7 @@ from coalitions import (
 )
 from coalitions.enumeration import all_coalitions
 from coalitions.errors import DamagedFileError, DamagedFileWarning, StorageError
-from coalitions.execution.fingerprint import fingerprint
+from coalitions.execution.store import fingerprint
 
 COSTS = [8.0, 11.0, 13.0, 18.0]
 
@@ -81,7 +81,7 @@ def test_functions_are_told_apart_by_what_they_do_and_close_over():
 def test_the_fingerprint_is_the_same_in_another_process():
     code = textwrap.dedent("""
         from coalitions import FunctionGame, bankruptcy_game
-        from coalitions.execution.fingerprint import fingerprint
+        from coalitions.execution.store import fingerprint
         name = "an" + "n"
         game = FunctionGame(lambda rows: rows.sum(axis=1) * len(name), 3)
         print(fingerprint(game), fingerprint(bankruptcy_game([1, 2], 2, ["a", "b"])))

@@ -18,9 +18,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from coalitions import InvalidInputError, SynergyGraph
-from coalitions.characters import composed
 from coalitions.errors import InputWarning, MissingDependencyError
 from coalitions.files.cells import ambiguous, decimal_mark, number
+from coalitions.formatting import composed
 
 NAMES = ["Änne", "Bob", "Cléo", "Dan"]
 MATRIX = np.array(

@@ -22,7 +22,7 @@ from coalitions import (
     shapley,
 )
 from coalitions.enumeration import all_coalitions, value_table
-from coalitions.estimators.exact import exact_of_kernel, exact_of_table
+from coalitions.values.exact import shapley_of_kernel, shapley_of_table
 from tests.coalitions.table_games import links, subsets, tables
 from tests.strategies import synergy_graphs
 
@@ -53,9 +53,9 @@ def test_closed_form_table_and_kernel_agree(game):
     table = value_table(game)
     scale = 1 + np.abs(table).max()
     closed = game.shapley_values()
-    np.testing.assert_allclose(closed, exact_of_table(table), atol=1e-12 * scale)
+    np.testing.assert_allclose(closed, shapley_of_table(table), atol=1e-12 * scale)
     np.testing.assert_allclose(
-        closed, exact_of_kernel(game.kernel, game.n_players), atol=1e-12 * scale
+        closed, shapley_of_kernel(game.kernel, game.n_players), atol=1e-12 * scale
     )
 
 
@@ -161,7 +161,7 @@ def test_voting_without_whole_votes_has_no_closed_form():
     result = shapley(game)
     assert result.method == "exact"
     assert result.evaluations == 8
-    np.testing.assert_allclose(result.values, exact_of_table(value_table(game)))
+    np.testing.assert_allclose(result.values, shapley_of_table(value_table(game)))
 
 
 def test_voting_with_many_players_stays_accurate():
@@ -183,7 +183,7 @@ def test_a_kernel_from_a_value_function():
 
     costs = np.array([8.0, 11.0, 13.0, 18.0])
     kernel = Kernel.of_value(largest, costs, 4)
-    np.testing.assert_allclose(exact_of_kernel(kernel, 4), [2, 3, 4, 9])
+    np.testing.assert_allclose(shapley_of_kernel(kernel, 4), [2, 3, 4, 9])
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,20 @@ from coalitions import (
     TableGame,
     interactions,
 )
-from coalitions.joint.coalitions import listed
-from coalitions.joint.correction import correction, importance_of
-from coalitions.joint.machine import FITS, sampled_index
-from coalitions.joint.model import Model, Question, indices_of_terms
-from coalitions.joint.numbers import numbers
-from coalitions.joint.polynomials import all_terms, products
-from coalitions.joint.sums import weighted_sums
-from coalitions.joint.table import indices_of_table
-from coalitions.sampling.evaluator import Evaluator
-from coalitions.sampling.pairs import random_pairs
-from coalitions.surrogates.pool import Pool
+from coalitions.values.budget import Evaluator
+from coalitions.values.designs import Pool, random_pairs
+from coalitions.values.estimators.portfolio import INDEX_FITS, sampled_index
+from coalitions.values.exact import indices_of_table
+from coalitions.values.index import coalitions_of_size, weighted_sums
+from coalitions.values.models.correction import correction, importance_of
+from coalitions.values.models.index_models import (
+    IndexModel,
+    IndexQuestion,
+    all_terms,
+    indices_of_terms,
+    sign_products,
+    symmetric_parts,
+)
 from tests.coalitions.table_games import Asked, tables
 
 N = 6
@@ -45,10 +48,10 @@ def question(name, order, n_pairs, table, seed=1):
     game = TableGame(table)
     both = np.concatenate([rows, ~rows])
     pool = Pool.of(rows, game(both), (float(table[0]), float(table[-1])), seed)
-    return Question(index, masses, pool, np.maximum(importance, 1e-4 * importance.max()))
+    return IndexQuestion(index, masses, pool, np.maximum(importance, 1e-4 * importance.max()))
 
 
-@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("fit", INDEX_FITS)
 @pytest.mark.parametrize("name", ["Co-Moebius", "FBII", "FSII", "STII", "k-SII"])
 def test_the_indices_of_a_model_are_those_of_its_values(fit, name, rng):
     asked = question(name, 3, 1 << N, smooth_table(N, rng))  # the pool holds all pairs
@@ -73,8 +76,8 @@ def wrong(asked):
     for degrees in ((0, 2), (1,)):  # even, odd
         terms = all_terms(n, degrees)
         beta = rng.normal(size=len(terms))
-        guess = products(asked.pool.signs, terms) @ beta
-        models.append([Model(indices_of_terms(terms, beta, asked.masses, n), guess, guess)])
+        guess = sign_products(asked.pool.signs, terms) @ beta
+        models.append([IndexModel(indices_of_terms(terms, beta, asked.masses, n), guess, guess)])
     return models[0], models[1]
 
 
@@ -110,7 +113,7 @@ def test_the_correction_is_unbiased(name, rng):
             rows = np.concatenate([pool.signs > 0, pool.signs < 0])
             known = np.concatenate([pool.inside, pool.outside])
             mass = asked.masses[size]
-            seen = weighted_sums(mass, listed(6, size), rows, known)
+            seen = weighted_sums(mass, coalitions_of_size(6, size), rows, known)
             draws.append(seen + correction(pool, mass, size, pool.inside, pool.outside).values)
         stderr = np.std(draws, axis=0) / np.sqrt(len(draws))
         assert (np.abs(np.mean(draws, axis=0) - truth[size]) <= 4.5 * stderr + 1e-9).all()
@@ -181,6 +184,6 @@ def test_a_portfolio_without_models_is_refused():
 def test_many_players_are_no_matter(rng):
     weights = rng.normal(size=1100)  # C(1100, 550) is no float
     game = FunctionGame(lambda rows: rows @ weights, 1100)
-    found = sampled_index(Evaluator(game, 12), INDICES["BII"](1), 0, (numbers,))
+    found = sampled_index(Evaluator(game, 12), INDICES["BII"](1), 0, (symmetric_parts,))
     assert np.isfinite(found.values).all()
     assert np.isfinite(found.stderr).all()

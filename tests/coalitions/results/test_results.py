@@ -31,7 +31,7 @@ from coalitions import (
     stored,
     synergy_game,
 )
-from coalitions.results.many import swarm
+from coalitions.values.estimates import swarm
 
 ODD = ("<b>ann</b>", "$b$", "c\x1b[2J")
 

@@ -14,8 +14,8 @@ from coalitions import (
     shapley,
     top_k,
 )
-from coalitions.results.top import _top
-from coalitions.sampling.estimator import Estimate
+from coalitions.values.estimate import Estimate
+from coalitions.values.top import _top
 
 
 def asked(game):

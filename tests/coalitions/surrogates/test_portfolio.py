@@ -18,13 +18,11 @@ from coalitions import (
     shapley,
 )
 from coalitions.enumeration import value_table
-from coalitions.estimators.exact import exact_of_table
-from coalitions.estimators.portfolio import Portfolio
-from coalitions.sampling.pairs import most_pairs, pairs_per_size, random_pairs
-from coalitions.surrogates.additive import additive
-from coalitions.surrogates.equal import borders, equal
-from coalitions.surrogates.pool import Pool
-from coalitions.surrogates.process import (
+from coalitions.values.designs import Pool, Surrogate, most_pairs, pairs_per_size, random_pairs
+from coalitions.values.estimators.portfolio import Portfolio, left_over, mixed
+from coalitions.values.exact import shapley_of_table
+from coalitions.values.models.polynomials import additive, borders, symmetric, trees
+from coalitions.values.models.process import (
     Covariance,
     _fitted,
     _Likelihood,
@@ -32,8 +30,6 @@ from coalitions.surrogates.process import (
     posterior,
     process,
 )
-from coalitions.surrogates.surrogate import Surrogate, left_over, mixed
-from coalitions.surrogates.trees import trees
 
 
 def pool_of(game, n, n_pairs, seed=0):
@@ -49,14 +45,14 @@ def game():
 
 def by_all_pairs(f, n):
     """Return the Shapley values of an odd function of signs, from its table."""
-    return exact_of_table(value_table(FunctionGame(lambda rows: f(np.where(rows, 1.0, -1.0)), n)))
+    return shapley_of_table(value_table(FunctionGame(lambda rows: f(np.where(rows, 1.0, -1.0)), n)))
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 9])
 def test_the_shares_of_all_pairs_are_the_shapley_value(n):
     table = np.random.default_rng(n).normal(size=1 << n)
     pool = pool_of(TableGame(table), n, most_pairs(n))
-    np.testing.assert_allclose(pool.odd @ pool.shares, exact_of_table(table), atol=1e-12)
+    np.testing.assert_allclose(pool.odd @ pool.shares, shapley_of_table(table), atol=1e-12)
     assert (pool.missing == 0).all()
 
 
@@ -162,7 +158,7 @@ def test_an_additive_game_is_exact_from_few_pairs():
 
 def test_where_only_numbers_count_all_get_the_same():
     pool = pool_of(lambda rows: np.sqrt(rows.sum(axis=1)), 10, 30)
-    (fit,) = equal(pool)
+    (fit,) = symmetric(pool)
     np.testing.assert_allclose(fit.values, np.sqrt(10) / 10)
 
 
@@ -220,7 +216,7 @@ def test_the_mixture_takes_the_surrogate_that_is_right(game):
 
 def test_what_is_left_over_is_unbiased_and_its_variance_is_right():
     table = np.random.default_rng(3).normal(size=1 << 10)
-    truth = exact_of_table(table)
+    truth = shapley_of_table(table)
     guesses, variances = [], []
     for seed in range(300):
         pool = pool_of(TableGame(table), 10, 100, seed)
@@ -300,7 +296,7 @@ def test_pairs_of_an_additive_game_do_not_prove_that_it_is_one():
     """Few coalitions claim half of this estate; without one of them the game looks additive."""
     claims = np.random.default_rng(7).integers(1, 60, 16)
     game = bankruptcy_game(claims, claims.sum() // 2)
-    truth = exact_of_table(value_table(game))
+    truth = shapley_of_table(value_table(game))
     looks, inside = [], []
     for seed in range(6):
         low, high = shapley(game, "portfolio", 80, seed=seed).interval()
@@ -322,7 +318,7 @@ def test_a_model_that_tells_all_pairs_does_not_prove_that_it_tells_the_others():
     """Gloves are additive but for a few coalitions; the process is sure where it met none."""
     left = np.arange(14) < 4
     game = FunctionGame(lambda rows: np.minimum(rows @ left, rows @ ~left).astype(float), 14)
-    truth = exact_of_table(value_table(game))
+    truth = shapley_of_table(value_table(game))
     answer = shapley(game, "portfolio", 100, seed=18)
     assert not pool_of(game, 14, 49, 18).additive
     assert np.abs(answer.values - truth).max() > 0.05
@@ -382,7 +378,7 @@ def test_a_data_game_gets_better_with_the_budget():
         return 1 - np.exp(-(rows @ skill)) + 2 * few * noise
 
     game = TableGame(value_table(FunctionGame(accuracy, 16)))
-    truth = exact_of_table(game.table)
+    truth = shapley_of_table(game.table)
     errors = [
         np.mean(
             [
@@ -397,7 +393,7 @@ def test_a_data_game_gets_better_with_the_budget():
 
 @pytest.mark.slow
 def test_more_pairs_than_the_process_holds_are_used_as_held_out_ones(monkeypatch, game):
-    monkeypatch.setattr("coalitions.surrogates.process.MAX_PAIRS", 50)
+    monkeypatch.setattr("coalitions.values.models.process.MAX_PAIRS", 50)
     pool = pool_of(game, 9, 120)
     (surrogate,) = process(pool)
     unseen = surrogate.fitted == surrogate.held_out

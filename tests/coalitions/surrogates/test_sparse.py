@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from coalitions import FunctionGame, shapley
-from coalitions.surrogates import sparse
-from coalitions.surrogates.polynomial import (
+from coalitions.values.designs import FOLDS, Pool
+from coalitions.values.models import polynomials as sparse
+from coalitions.values.models.polynomials import (
     coefficients,
     polynomial_fits,
     products,
     regression_weights,
     signs_of_terms,
     solution,
+    trees,
     with_ridge,
 )
-from coalitions.surrogates.pool import FOLDS, Pool
-from coalitions.surrogates.trees import trees
 from tests.coalitions.surrogates.test_portfolio import pool_of
 
 N = 20

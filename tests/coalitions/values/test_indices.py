@@ -171,15 +171,14 @@ def test_indices_are_linear_and_know_symmetry_and_null_players(name, rng):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_measure_says_and_what_its_weights_say_is_the_same(name, rng):
     from coalitions.enumeration import all_coalitions
-    from coalitions.joint.coalitions import listed
-    from coalitions.joint.sums import weighted_sums
+    from coalitions.values.index import coalitions_of_size, weighted_sums
 
     table = rng.normal(size=1 << 7)
     index = INDICES[name](3)
     masses, rows = index.masses(7), all_coalitions(7)
     found = interactions(TableGame(table), name, 3)
     for size in index.sizes():
-        sums = weighted_sums(masses[size], listed(7, size), rows, table)
+        sums = weighted_sums(masses[size], coalitions_of_size(7, size), rows, table)
         np.testing.assert_allclose(sums, list(found.values_of_order(size).values()), atol=1e-9)
 
 

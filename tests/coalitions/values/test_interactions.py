@@ -20,7 +20,7 @@ from coalitions import (
     pairwise_interactions,
     shapley,
 )
-from coalitions.pair_estimators.chains import _neighbourly_orders
+from coalitions.values.estimators.permutation import _neighbourly_orders
 from tests.coalitions.table_games import Asked, mask, relabelled, subsets, tables
 
 INDICES = ["shapley", "banzhaf"]

@@ -13,7 +13,7 @@ from coalitions import (
     myerson_value,
     shapley,
 )
-from coalitions.values.myerson import _connected, _neighbours
+from coalitions.values.owen_myerson import _connected, _neighbours
 from tests.coalitions.table_games import Asked, links, mask, relabelled, subsets, tables
 
 
@@ -156,7 +156,7 @@ def test_bad_links_and_dense_graphs_are_refused(monkeypatch):
             myerson_value(game, [link])
     with pytest.raises(InvalidInputError, match="the graph has 3 players"):
         myerson_value(game, SynergyGraph(np.zeros((3, 3))))
-    monkeypatch.setattr("coalitions.values.myerson.MOST_CONNECTED", 2)
+    monkeypatch.setattr("coalitions.values.owen_myerson.MOST_CONNECTED", 2)
     with pytest.raises(InvalidInputError, match="more than 2 connected coalitions"):
         myerson_value(Asked(game.table), [(0, 1)])
 

@@ -17,7 +17,7 @@ from coalitions import (
     restricted,
     shapley,
 )
-from coalitions.values.owen import potential_of_table
+from coalitions.values.owen_myerson import potential_of_table
 from tests.coalitions.table_games import Asked, mask, structures, subsets, tables
 from tests.strategies import label_vectors, synergy_graphs
 

@@ -23,8 +23,8 @@ from coalitions import (
     VotingGame,
     shapley,
 )
-from coalitions.estimators.exact import exact_of_table
-from coalitions.estimators.truncated import Truncated
+from coalitions.values.estimators.permutation import Truncated
+from coalitions.values.exact import shapley_of_table
 from coalitions.values.shapley import PORTFOLIO_BUDGET
 from tests.coalitions.table_games import tables
 from tests.contracts.test_estimators import by_definition
@@ -33,7 +33,7 @@ from tests.contracts.test_estimators import by_definition
 @given(tables(max_players=6))
 def test_exact_is_the_definition(table):
     scale = max(np.abs(table - table[0]).max(), 1e-300)
-    np.testing.assert_allclose(exact_of_table(table), by_definition(table), atol=1e-12 * scale)
+    np.testing.assert_allclose(shapley_of_table(table), by_definition(table), atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("n", [10, 12, 13, 14, 16])
@@ -46,7 +46,7 @@ def test_exact_agrees_with_a_correctly_rounded_sum(n, offset, rng):
     masks = np.arange(1 << n)
     size = np.array([int(m).bit_count() for m in masks])
     weight = np.array([1 / (n * math.comb(n - 1, s)) for s in range(n)])
-    values = exact_of_table(table)
+    values = shapley_of_table(table)
     for player in (0, n // 2, n - 1):
         without = masks[(masks >> player & 1) == 0]
         terms = weight[size[without]] * (table[without | 1 << player] - table[without])
@@ -58,7 +58,7 @@ def test_exact_agrees_with_a_correctly_rounded_sum(n, offset, rng):
 def test_large_tables_are_efficient_and_symmetric(n, seed):
     sizes = np.array([k.bit_count() for k in range(1 << n)])
     table = np.random.default_rng(seed).normal(size=n + 1)[sizes]
-    values = exact_of_table(table)
+    values = shapley_of_table(table)
     np.testing.assert_allclose(values, (table[-1] - table[0]) / n, atol=1e-12)
 
 

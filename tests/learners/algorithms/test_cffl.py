@@ -11,8 +11,7 @@ from torch import nn
 
 from coalitions.errors import CoalitionError, InvalidInputError
 from coalitions.structure import CoalitionStructure
-from coalitions.structures.comparison import adjusted_rand_index, refines
-from coalitions.structures.partitions import all_partitions
+from coalitions.structures.partitions import adjusted_rand_index, all_partitions, refines
 from learners.algorithm import build_algorithm
 from learners.algorithms import cffl
 from learners.data.ground_truth import among, are_separated, true_structure

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError
-from coalitions.sampling.paths import random_orders
+from coalitions.values.estimators.permutation import random_orders
 from learners.algorithm import build_algorithm
 from learners.algorithms.pfedsv import (
     chosen_downloads,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coalitions.files.latex import latex_text
+from coalitions.formatting import latex_text
 from learners.reproduction.claims import Measured
 from learners.reproduction.experiment import EXPERIMENTS
 from learners.reproduction.pages import latex

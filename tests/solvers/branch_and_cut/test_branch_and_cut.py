@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, SynergyGraph
-from coalitions.compiling.clock import clock
+from coalitions.runtime import clock
 from solvers import solve
 from solvers.branch_and_cut import partition_search as tree
 from solvers.optimality import positive_weight

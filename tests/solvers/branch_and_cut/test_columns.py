@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coalitions import SynergyGraph
-from coalitions.compiling.clock import clock
+from coalitions.runtime import clock
 from solvers import solve, verify
 from solvers.branch_and_cut import short_cuts as module
 from solvers.branch_and_cut.branch_and_cut import TimeIsUp

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coalitions import SynergyGraph
-from coalitions.compiling.clock import clock
+from coalitions.runtime import clock
 from solvers import Limits, solve
 from solvers.heuristics.bounds import cycle_packing_bound, positive_weight_bound
 from tests.strategies import synergy_graphs

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coalitions.errors import CoalitionError, InvalidInputError
-from coalitions.files.dates import with_days
+from coalitions.files.records import with_days
 from learners.data.own.columns import client_tables
 from learners.data.own.encode_table import TableSettings, encode_table
 from learners.data.own.paths import PathSettings, read_path

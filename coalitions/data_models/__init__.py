@@ -1,1 +1,0 @@
-"""Models that learn from a table of data, one per file."""

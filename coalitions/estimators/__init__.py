@@ -1,1 +1,0 @@
-"""Estimators of Shapley values, one a file."""

@@ -1,1 +1,0 @@
-"""Interaction indices, one a file; a registry finds them."""

@@ -1,1 +1,0 @@
-"""What an interaction index is, which coalitions it weighs, and how it is read off models."""

@@ -1,1 +1,0 @@
-"""Ways to know the interactions of all pairs, one a file; a registry finds them."""

@@ -1,1 +1,0 @@
-"""Results as people want them: tables, pictures, comparisons, and the k largest."""

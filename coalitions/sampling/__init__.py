@@ -1,1 +1,0 @@
-"""What several estimators share: designs of coalitions, compiled loops, least squares."""

@@ -1,1 +1,0 @@
-"""Ways to know a semivalue, one a file; a registry finds them."""

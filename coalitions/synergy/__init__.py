@@ -1,1 +1,0 @@
-"""Estimators of pairwise synergy, one a file."""

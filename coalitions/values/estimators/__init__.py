@@ -1,0 +1,1 @@
+"""Estimators of values, one file for each family; a registry finds them."""
