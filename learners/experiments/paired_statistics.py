@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:  # the command line loads this page without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 
@@ -252,6 +254,8 @@ def paired_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float | No
     >>> round(paired_p_value([3.0, 5.0, 7.0], [2.0, 3.0, 4.0]), 4)
     0.0742
     """
+    import numpy as np
+
     if seed_difference(ours, theirs).low is None:
         return None
     gaps = np.subtract(ours, theirs, dtype=np.float64)
@@ -352,6 +356,8 @@ def bootstrap_interval(
     >>> bootstrap_interval(lambda drawn: figures[drawn].mean(axis=1), 3)
     (1.0, 3.0)
     """
+    import numpy as np
+
     if n_seeds < 2:
         return None
     drawn = np.random.default_rng(0).integers(n_seeds, size=(RESAMPLES, n_seeds))
@@ -421,6 +427,8 @@ def _variance_ratio(
     ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]
 ) -> tuple[float | None, int]:
     """Return their pooled variance by ours, and the degrees of freedom of each."""
+    import numpy as np
+
     if [len(column) for column in ours] != [len(column) for column in theirs]:
         raise InvalidInputError("spreads are compared with as many figures on both sides")
     squares = [

@@ -55,6 +55,7 @@ from coalitions.files.writing import (
     write_whole,
 )
 from coalitions.structure import CoalitionStructure
+from learners.algorithm import build_algorithm
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import (
     Checkpoint,
@@ -241,9 +242,12 @@ class RunFolder:
                     path.unlink(missing_ok=True)
 
     def _check_settings(self, began_with: str, config: RunConfig) -> None:
-        began = RunConfig.of(tomllib.loads(began_with))
-        # The data may have moved; what decides the numbers may not have changed.
-        for key, was, now in differing_settings(replace(began, data_dir=config.data_dir), config):
+        began = replace(RunConfig.of(tomllib.loads(began_with)), data_dir=config.data_dir)
+        # The data may have moved; what decides the numbers may not have changed. An option that the
+        # method did not have when the run began has its default.
+        for key, was, now in differing_settings(
+            _with_all_options(began), _with_all_options(config)
+        ):
             path = self.path / "config.toml"
             raise InvalidInputError(
                 f"{path} says {key} {spoken_setting(now)}, but the run began with"
@@ -379,3 +383,9 @@ def load_into(module: nn.Module, tensors: dict[str, Tensor]) -> nn.Module:
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
     return module.eval()
+
+
+def _with_all_options(config: RunConfig) -> RunConfig:
+    """Return settings with all options of the method; those that are not given have defaults."""
+    method = build_algorithm(config.algorithm, config.options)
+    return replace(config, options=method.options())
