@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from coalitions.errors import InvalidInputError
 from coalitions.files.records import with_days
 from coalitions.formatting import many
-from learners.data.client_data import FederatedData
 from learners.data.dataset import DATASETS
 from learners.data.own.arrays import ClientArrays
 from learners.data.own.columns import client_tables
 from learners.data.own.encode_table import TableSettings, encode_table
-from learners.data.own.federation_of import federation_of
 from learners.data.own.folders import (
     FolderLayout,
     folder_checksum,
@@ -30,7 +28,7 @@ from learners.data.own.table_files import READERS, file_checksum, read_table
 from learners.settings.config import RunConfig
 
 if TYPE_CHECKING:
-    from learners.data.client_data import Kind
+    from learners.data.client_data import FederatedData, Kind
 
 # ----------------------------------------------------------------------------------------
 # Data of a user by path: a table with the rows of all clients, or a folder with one for each.
@@ -278,6 +276,8 @@ def federation_of_outcome(
     name
         What to call the data; None for the name of the file or folder.
     """
+    from learners.data.own.federation_of import federation_of  # it loads torch
+
     data = federation_of(
         name or Path(config.dataset).name,
         outcome.clients,
