@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from coalitions.drawing.pictures import new_figure, plain_style
 from coalitions.errors import InvalidInputError
 from learners.algorithm import algorithm_of, build_algorithm
-from learners.attacks.feature_matching import invert_features
-from learners.attacks.gradient_matching import (
+from learners.attacks.gradient_inversion import (
     gradient_from_upload,
     inferred_label,
     invert,
+    invert_features,
     likeness,
 )
 from learners.client.client import Site, answer
@@ -144,9 +144,9 @@ def inversion_of(
     first
         Number of the first of them.
     method
-        ``features`` (see `learners.attacks.feature_matching`), ``dlg`` or ``cosine`` (see
-        `learners.attacks.gradient_matching`); ``auto`` is ``features`` for networks with ReLUs
-        or max-pools.
+        ``features`` (see `learners.attacks.gradient_inversion.invert_features`), ``dlg`` or
+        ``cosine`` (see `learners.attacks.gradient_inversion.invert`); ``auto`` is ``features``
+        for networks with ReLUs or max-pools.
     steps
         Steps of the attack's optimiser; the attack's own default if None.
     privacy
