@@ -42,7 +42,7 @@ from learners.settings.parsing import learning_rate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Method = Literal["auto", "features", "dlg", "cosine"]
+AttackMethod = Literal["auto", "features", "dlg", "cosine"]
 
 VALUE_RANGE = 2.0
 """Pixels are from −1 to 1."""
@@ -125,7 +125,7 @@ def inversion_of(
     client: int = 0,
     pictures: int = 4,
     first: int = 0,
-    method: Method = "auto",
+    method: AttackMethod = "auto",
     steps: int | None = None,
     privacy: Privacy | None = None,
     real_round: bool = True,
@@ -206,7 +206,7 @@ class _Attacker:
     """The two sides of an attack on a run's network."""
 
     def __init__(
-        self, config: RunConfig, data: FederatedData, method: Method, steps: int | None
+        self, config: RunConfig, data: FederatedData, method: AttackMethod, steps: int | None
     ) -> None:
         self.config, self.data = config, data
         self.module = self._network()

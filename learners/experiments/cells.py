@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -24,8 +24,11 @@ import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
+from learners.runs.inputs import UserInputs
 from learners.runs.run import OnRound, Result, resume, run
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
+
+NO_INPUTS = UserInputs()
 
 Stage = Literal["new", "begun", "finished", "other settings"]
 
@@ -34,7 +37,20 @@ Stage = Literal["new", "begun", "finished", "other settings"]
 class Cell:
     """One run among many: what it is called, its settings, its folder if it has one.
 
-    `domains` are those of its clients, if whoever planned it knew them.
+    Attributes
+    ----------
+    name
+        What it is called.
+    config
+        Its settings, complete.
+    folder
+        Where it is kept; None keeps nothing.
+    stage
+        How far it is.
+    domains
+        The domains of its clients, if the plan knows them.
+    inputs
+        What the user passed beside the settings: data, a network, a loss, metrics.
     """
 
     name: str
@@ -42,6 +58,7 @@ class Cell:
     folder: Path | None = None
     stage: Stage = "new"
     domains: tuple[str, ...] = ()
+    inputs: UserInputs = field(default=NO_INPUTS, repr=False)
 
     def result(self, on_round: OnRound | None = None, workers: int | None = None) -> Result:
         """Return what came out: read, resumed or run, whichever is left to do.
@@ -53,18 +70,24 @@ class Cell:
         workers
             Worker processes of the run, if not what its settings say.
         """
+        inputs = vars(self.inputs)
         try:
             if self.folder is not None and self.stage in ("begun", "finished"):
-                return resume(self.folder, on_round=on_round, workers=workers)
-            other = self.stage == "other settings"
-            config = self.config if workers is None else replace(self.config, workers=workers)
-            return run(config, self.folder, force=other, on_round=on_round, tell=_said_before)
+                return resume(self.folder, on_round=on_round, workers=workers, **inputs)
+            return run(
+                self.config if workers is None else replace(self.config, workers=workers),
+                self.folder,
+                force=self.stage == "other settings",
+                on_round=on_round,
+                tell=_said_before,
+                **inputs,
+            )
         except CoalitionError as error:
             raise type(error)(f"{self.name}, seed {self.config.seed}: {error}") from None
 
 
 def _said_before(sentence: str) -> None:
-    """Say nothing: what is to be said of the data was said once, when the cell was planned."""
+    """Say nothing: planning the cell has already described its data."""
 
 
 class CellWatch(Protocol):
@@ -100,6 +123,7 @@ def planned_cell(
     *,
     force: bool = False,
     domains: tuple[str, ...] = (),
+    inputs: UserInputs = NO_INPUTS,
 ) -> Cell:
     """Return a cell with how far it is, from what is in its folder.
 
@@ -115,8 +139,10 @@ def planned_cell(
         Replace a run that was made with other settings, which is refused otherwise.
     domains
         Its clients' domains.
+    inputs
+        What the user passed beside the settings.
     """
-    return Cell(name, config, folder, _stage(folder, config, force), domains)
+    return Cell(name, config, folder, _stage(folder, config, force), domains, inputs)
 
 
 def run_cells(

@@ -1,4 +1,7 @@
-"""A comparison as a table for people, and as CSV, JSON, Markdown and LaTeX."""
+"""A comparison as a table for people, and as CSV, JSON, Markdown and LaTeX.
+
+Every format is made of the plain values that `Comparison.to_dict` returns.
+"""
 
 from __future__ import annotations
 
@@ -368,5 +371,3 @@ TABLES = {"table": table_text, "markdown": markdown, "latex": latex}
 """Formats that show as much as is asked for."""
 
 FORMATS: dict[str, Callable[[Document], str]] = {**TABLES, "csv": csv_text, "json": _json}
-ENDINGS = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
-"""What the name of a file says about its format."""
