@@ -17,7 +17,7 @@ from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from learners.experiments.cells import Cell
-    from learners.experiments.tuning import Search
+    from learners.experiments.search_space import Search
 
 
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
@@ -102,7 +102,8 @@ def tune_command(
         raise InvalidInputError(
             f"--output {output}: there is no folder {output.parent} to write to"
         )
-    from learners.experiments.tuning import FIRST_SEED, searched
+    from learners.experiments.search_space import FIRST_SEED
+    from learners.experiments.tuning import searched
 
     shared = shared_by_all(
         config,
@@ -144,8 +145,7 @@ def _search(
     strategy: str,
     seed: int,
 ) -> Search:
-    from learners.experiments.search_space import read_space
-    from learners.experiments.tuning import search_of
+    from learners.experiments.search_space import read_space, search_of
     from learners.experiments.variants import set_options, value_of, variant_of
 
     if strategy not in ("random", "halving"):
