@@ -81,8 +81,8 @@ def reproduce_command(
     ]
     if not quiet:
         thorough = dry_run or scale == "paper"
-        for told in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
-            stderr().print(told, style="dim", soft_wrap=True)
+        for estimate in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
+            stderr().print(estimate, style="dim", soft_wrap=True)
     if dry_run:
         return
     done = []

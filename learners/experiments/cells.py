@@ -79,19 +79,19 @@ class Cell:
                 self.folder,
                 force=self.stage == "other settings",
                 on_round=on_round,
-                tell=_said_before,
+                tell=_ignore,
                 **inputs,
             )
         except CoalitionError as error:
             raise type(error)(f"{self.name}, seed {self.config.seed}: {error}") from None
 
 
-def _said_before(sentence: str) -> None:
+def _ignore(sentence: str) -> None:
     """Say nothing: planning the cell has already described its data."""
 
 
 class CellWatch(Protocol):
-    """What is told of cells as they go."""
+    """Is told how far cells are."""
 
     def begin(self, cell: Cell) -> None:
         """Take note that a cell begins, or goes on; one that is finished is only read."""
@@ -208,7 +208,7 @@ def _in_turn(
     for cell in cells:
         watch.begin(cell)
         try:
-            result = cell.result(_told(cell, watch))
+            result = cell.result(_reporter(cell, watch))
         except NoSolutionError as error:
             if not tolerant:
                 raise
@@ -220,7 +220,7 @@ def _in_turn(
     return outcomes
 
 
-def _told(cell: Cell, watch: CellWatch) -> OnRound:
+def _reporter(cell: Cell, watch: CellWatch) -> OnRound:
     return lambda round: watch.round(cell, round.number, round.metrics)
 
 
@@ -248,18 +248,18 @@ def _at_a_time(
             for ready in wait(list(running)):
                 pipe = ready  # type: ignore[assignment]
                 number, process = running[pipe]
-                said = _heard(pipe, process, cells[number])
-                failed = isinstance(said, NoSolutionError) and tolerant
-                if isinstance(said, BaseException) and not failed:
-                    raise said
-                if failed or isinstance(said, Result):
-                    outcomes[number] = said
+                message = _next_message(pipe, process, cells[number])
+                failed = isinstance(message, NoSolutionError) and tolerant
+                if isinstance(message, BaseException) and not failed:
+                    raise message
+                if failed or isinstance(message, Result):
+                    outcomes[number] = message
                     del running[pipe]
                     process.join()
                     pipe.close()
-                    watch.end(cells[number], None if failed else said)
+                    watch.end(cells[number], None if failed else message)
                 else:
-                    watch.round(cells[number], *said)
+                    watch.round(cells[number], *message)
     finally:
         # What is under way is left as a kill would leave it: its last checkpoint is sound.
         for pipe, (_, process) in running.items():
@@ -287,7 +287,7 @@ def _started(
     return pipe, process
 
 
-def _heard(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401 (what a cell says)
+def _next_message(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401
     try:
         return pipe.recv()
     except (EOFError, ConnectionResetError):
@@ -301,12 +301,13 @@ def _heard(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401 (
 def _work(
     cell: Cell, pipe: Connection, lifeline: Connection, inherited: Sequence[Connection]
 ) -> None:
-    """Run a cell, and tell each round and the result: the whole life of its process."""
+    """Run a cell in a process of its own, and send each round and the result to the parent."""
     # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for each in inherited:
         each.close()
-    torch.set_num_threads(1)  # those that the parent had are not here: waiting for them has no end
+    # A forked process has none of its parent's threads; waiting for them would never end.
+    torch.set_num_threads(1)
     threading.Thread(target=_end_with_the_parent, args=(lifeline,), daemon=True).start()
     with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
         pipe.send(_outcome(cell, lambda round: pipe.send((round.number, round.metrics))))
@@ -330,7 +331,7 @@ def _outcome(cell: Cell, on_round: Callable[[Any], None]) -> Result | CoalitionE
 
 
 def _end_with_the_parent(lifeline: Connection) -> None:
-    """Wait for what the parent never says; when it is gone, so is this process, and its lock."""
+    """End this process, which frees its lock, when the parent is gone."""
     with suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)
@@ -350,8 +351,7 @@ def _stage(folder: Path | None, config: RunConfig, force: bool) -> Stage:
         raise InvalidInputError(
             f"{folder} is not the folder of a run: it has no config.toml; choose another --out"
         )
-    there = RunFolder.open(folder)
-    different = differing_settings(there.config(), config)
+    different = differing_settings(RunFolder.open(folder).config(), config)
     if not different:
         return "finished" if (folder / "result.json").is_file() else "begun"
     if not force:

@@ -136,14 +136,14 @@ def sweep_curves(document: Mapping[str, Any], option: str) -> list[SweepCurve]:
 
 def _rest(document: Mapping[str, Any], row: str, cell: str, option: str) -> str:
     """Return the name of a swept row, with the values of the other options that it was swept by."""
-    told = [
+    values_of_others = [
         f"{each['option']}={value}"
         for each in document["swept"]
         if each["row"] == row and each["option"] != option
         for value, cells in zip(each["values"], each["cells"], strict=True)
         if cell in cells
     ]
-    return " ".join([row, *told])
+    return " ".join([row, *values_of_others])
 
 
 def _values(document: Mapping[str, Any], option: str) -> list[str]:

@@ -391,7 +391,7 @@ def points(search: Search) -> dict[str, list[Trial]]:
     for algorithm, space in search.spaces.items():
         rng = generator(search.seed, "tuning", algorithm)
         trials = [Trial(algorithm, 0, {})]
-        _completed(search, trials[0])  # what is refused as it is, is said
+        _completed(search, trials[0])  # raises if a run would refuse the method as it is
         while len(trials) < search.trials:
             trials.append(_drawn(search, algorithm, space, len(trials), rng))
         found[algorithm] = trials

@@ -148,10 +148,10 @@ def checked_rows(variants: Sequence[Variant]) -> list[Variant]:
 def set_options(variants: Sequence[Variant], settings: Sequence[str]) -> list[Variant]:
     """Return the rows with what ``[NAME.]OPTION=VALUE`` gives to one, or to all that have it.
 
-    What is said of a row by its name goes before what is said of all.
+    A value for one row, by its name, goes before a value for all rows.
     """
     rows = {variant.name: variant for variant in variants}
-    said: set[str] = set()
+    given: set[str] = set()
     shared = []
     for setting in settings:
         target, equals, value = setting.partition("=")
@@ -162,9 +162,9 @@ def set_options(variants: Sequence[Variant], settings: Sequence[str]) -> list[Va
                 "--set takes OPTION=VALUE, or NAME.OPTION=VALUE for one row of the comparison,"
                 f" as in fedprox.mu=0.1; it got {shown(setting)}"
             )
-        if target.replace("-", "_") in said:
+        if target.replace("-", "_") in given:
             raise InvalidInputError(f"--set {target} is given twice; give it once")
-        said.add(target.replace("-", "_"))
+        given.add(target.replace("-", "_"))
         if name:
             rows[name] = rows[name].given(option, value)
         else:
@@ -247,8 +247,8 @@ def swept(variants: Sequence[Variant], sweeps: Sequence[Sweep]) -> list[Variant]
             raise InvalidInputError(f"--sweep of {sweep.key} is given twice; give it once")
         if sweep.row and sweep.row not in roots:
             if sweep.row not in ALGORITHMS:
-                there = [*roots, *ALGORITHMS.names()]
-                hint = did_you_mean(sweep.row, there)
+                known = [*roots, *ALGORITHMS.names()]
+                hint = did_you_mean(sweep.row, known)
                 raise InvalidInputError(
                     f"--sweep {sweep.row}.{sweep.key}: there is no row or method {sweep.row!r};"
                     f" {hint}rows are: {', '.join(roots) or 'none'}"
@@ -315,10 +315,10 @@ def place_of(algorithm: str, key: str, about: str = "") -> tuple[str, str]:
         raise InvalidInputError(f"{about}{name} is the same for all rows of a comparison")
     if name in settings:
         return "settings", name
-    there = [*sorted(options), *(each for each in settings if each not in SHARED)]
+    known = [*sorted(options), *(each for each in settings if each not in SHARED)]
     raise InvalidInputError(
         f"{about}{algorithm} has no option {shown(key)}, and a run no such setting;"
-        f" {did_you_mean(name, there)}`coalitions options {algorithm}` lists its options"
+        f" {did_you_mean(name, known)}`coalitions options {algorithm}` lists its options"
     )
 
 
