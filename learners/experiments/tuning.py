@@ -488,7 +488,8 @@ def searched(
             raise InvalidInputError(
                 f"{name}: training stayed finite in no trial; give --space lr=… with smaller values"
             )
-    return Tuned(metric or "", tuple(history), best, search)
+    # Without the user's data and network: what comes out can be pickled.
+    return Tuned(metric or "", tuple(history), best, replace(search, inputs={}))
 
 
 def _ranked(trials: Sequence[Trial]) -> list[Trial]:

@@ -121,6 +121,7 @@ def test_data_and_a_network_of_a_user_are_compared_and_gone_on_with(tmp_path):
     with pytest.raises(StopError):
         compare(OWN, tmp_path, **own, watch=StopAfter(3))
     assert compare(OWN, tmp_path, **own).named == memory.named
+    assert pickle.loads(pickle.dumps(memory)).named == memory.named
     with pytest.raises(InvalidInputError, match="dataset"):
         compare(OWN, tmp_path, **(own | {"data": people(1)}))
 
@@ -165,8 +166,9 @@ def test_tuning_finds_what_the_command_line_finds(typed, tmp_path):  # noqa: F81
 
 def test_tuning_does_not_look_at_the_test_data_of_a_user():
     asked = {"algorithms": ["fedavg"], "trials": 3, "seeds": 1, "space": {"lr": "0.01..0.5"}}
-    fair = tune(OWN, data=people(0), **asked)
-    misled = tune(OWN, data=people(0, noise=9.0), **asked)
+    fair = tune(OWN, data=people(0), model=lambda: network(), **asked)
+    assert pickle.loads(pickle.dumps(fair)).settings == fair.settings
+    misled = tune(OWN, data=people(0, noise=9.0), model=lambda: network(), **asked)
     assert fair.to_dict() == misled.to_dict()
 
 
