@@ -18,7 +18,11 @@ from learners.algorithms.pfedsv import PFedSV
 from learners.data.clients import federated_data
 from learners.data.ground_truth import label_overlap
 from learners.models import build_model
-from learners.reproduction.traffic import ModelSize, ideal_trace, predicted_traffic
+from learners.reproduction.experiments.pfedsv_counts import (
+    ModelSize,
+    ideal_trace,
+    predicted_traffic,
+)
 from learners.rows.parameters import Cut, Layout
 
 NETWORKS: dict[str, tuple[str, tuple[int, int, int], int, Cut, float]] = {

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
     from learners.data.ground_truth import are_separated, detection, label_overlap, true_structure
     from learners.data.own.federation_of import federation_of
+    from learners.experiments.comparison import Comparison, compare
+    from learners.experiments.tuning import Tuned, tune
     from learners.loggers.callback import Callback
     from learners.models import MODELS, Network, build_model
+    from learners.reproduction.carry_out import Reproduced, reproduce
     from learners.runs.run import Result, load_model, resume, run
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
@@ -44,6 +47,9 @@ _HOME = {
     "learners.server.federation": ("Federation",),
     "learners.data.ground_truth": ("are_separated", "detection", "label_overlap", "true_structure"),
     "learners.data.own.federation_of": ("federation_of",),
+    "learners.experiments.comparison": ("Comparison", "compare"),
+    "learners.experiments.tuning": ("Tuned", "tune"),
+    "learners.reproduction.carry_out": ("Reproduced", "reproduce"),
     "learners.models": ("MODELS", "Network", "build_model"),
     "learners.client.client": ("Client",),
     "learners.client.training": ("Fitted", "fit"),
@@ -60,6 +66,7 @@ __all__ = [
     "Algorithm",
     "Callback",
     "Client",
+    "Comparison",
     "DataSet",
     "FederatedData",
     "Federation",
@@ -69,12 +76,15 @@ __all__ = [
     "Message",
     "ModelGame",
     "Network",
+    "Reproduced",
     "Result",
     "Reveals",
     "RunConfig",
     "Task",
+    "Tuned",
     "are_separated",
     "build_model",
+    "compare",
     "detection",
     "federated_data",
     "federation_of",
@@ -82,9 +92,11 @@ __all__ = [
     "label_overlap",
     "load_model",
     "option",
+    "reproduce",
     "resume",
     "run",
     "true_structure",
+    "tune",
 ]
 
 

@@ -186,11 +186,13 @@ class CellsLine:
     def part(self, done: int, total: int) -> None:
         """Say how many parts are done of what is done beside the runs, and the time left."""
         rest = (time.monotonic() - self._entered) / done * (total - done)
-        told, left = f"{done} of {total} done", f"{spoken_time(rest)} left"
+        done_text, left = f"{done} of {total} done", f"{spoken_time(rest)} left"
         if self._verbose:
-            stderr().print(f"{told}, {left}")
+            stderr().print(f"{done_text}, {left}")
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total, description=told, left=left)
+            self._bar.update(
+                self._task, completed=done, total=total, description=done_text, left=left
+            )
             self._bar.refresh()
 
     def _show(self, cell: Cell) -> None:
@@ -267,7 +269,7 @@ def costs(plans: Sequence[Plan], jobs: int, patience: float) -> Iterator[str]:
     jobs
         Runs at a time; 0 takes as many as there are cores.
     patience
-        Seconds that rehearsing an experiment may take; at 0 no time is told.
+        Seconds that rehearsing an experiment may take; at 0 the lines have no time.
     """
     from learners.experiments.cells import cores
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,11 +14,7 @@ from cli.terminal.completion import completion
 from cli.terminal.output import split_names
 from coalitions.errors import InvalidInputError
 from coalitions.plugins import import_plugins
-from learners.settings.config import RunConfig, current_options, is_of_old, toml_value
-
-if TYPE_CHECKING:
-    from learners.experiments.tuning import Found, Search
-    from learners.experiments.variants import Variant
+from learners.settings.config import current_options, is_of_old
 
 # ----------------------------------------------------------------------------------------
 # What a file and flags ask of many runs: what all of them share, whose options, which seeds.
@@ -175,37 +171,8 @@ def _seeds(
 
 
 # ----------------------------------------------------------------------------------------
-# What `tune` writes and `compare` takes: a TOML file with the settings found for each method.
-
-_NOT_SHARED = ("algorithm", "seed", "options")
-"""What each method, or the comparison, has of its own."""
-
-
-def tuned_text(search: Search, found: Found) -> str:
-    """Return the file: settings of all runs, how it was tuned, and what was found."""
-    usual = RunConfig().values()
-    shared = {
-        key: value
-        for key, value in RunConfig.of(search.shared).values().items()
-        if key not in _NOT_SHARED and value != usual.get(key)
-    }
-    lines = ["# Made by `coalitions tune`; `coalitions compare FILE` takes it."]
-    lines += [f"{key} = {toml_value(value)}" for key, value in shared.items()]
-    lines += [
-        "",
-        "[tuning]",
-        f"seeds = {toml_value(search.numbers)}",
-        f"trials = {search.trials}",
-        f"strategy = {toml_value(search.strategy)}",
-        f"metric = {toml_value(found.metric)}",
-    ]
-    for name, trial in found.best.items():
-        lines += ["", f"[tuned.{name}]  # {found.metric} {trial.score:.4f} on held-out data"]
-        values = search.values_of(trial)
-        lines += [
-            f"{key} = {toml_value(value)}" for key, value in values.items() if value is not None
-        ]
-    return "\n".join(lines) + "\n"
+# What `tune` writes and `compare` takes: a TOML file with the settings found for each method;
+# `learners.experiments.tuning.Tuned.to_toml` makes it.
 
 
 def tuned_settings(tables: object) -> dict[str, Mapping[str, Any]]:
@@ -220,14 +187,10 @@ def tuned_settings(tables: object) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def check_seeds(seeds: Sequence[int], tuning: object) -> None:
-    """Refuse to report seeds that options were chosen on."""
-    told = tuning.get("seeds", ()) if isinstance(tuning, Mapping) else ()
-    for seed in seeds:
-        if isinstance(told, Sequence) and seed in told:
-            raise InvalidInputError(
-                f"seed {seed} is one that the options were tuned on; report others with --seeds"
-            )
+def tuned_on(tuning: object) -> Sequence[int]:
+    """Return the seeds on which a file says that options were chosen."""
+    seeds = tuning.get("seeds", ()) if isinstance(tuning, Mapping) else ()
+    return seeds if isinstance(seeds, Sequence) else ()
 
 
 def check_overruled(given: Mapping[str, Any], options: Sequence[str], tuned: object) -> None:
@@ -253,16 +216,3 @@ def check_overruled(given: Mapping[str, Any], options: Sequence[str], tuned: obj
                     f"{typed[key]} would not reach {name}, for which {key} {value} was found; leave"
                     f" it out, or take {key} out of [tuned.{name}]"
                 )
-
-
-def not_tuned(rows: Sequence[Variant], tuned: object) -> list[str]:
-    """Return the rows that were not tuned while others were; none if none was."""
-    found = tuned_settings(tuned)
-    names = [row.name.partition(".")[0] for row in rows]
-    if not any(name in found for name in names):
-        return []
-    return [
-        row.name
-        for row, name in zip(rows, names, strict=True)
-        if name not in found or row.algorithm != name
-    ]

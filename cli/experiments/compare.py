@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.experiments._document import comparison_document
-from cli.experiments._figure import check_figure, save_figure
-from cli.experiments._formats import ENDINGS, FORMATS, TABLES, print_table
 from cli.experiments._progress import CellsLine
 from cli.experiments._shared import (
     SEEDS,
@@ -21,9 +19,8 @@ from cli.experiments._shared import (
     Seed,
     Shared,
     check_overruled,
-    check_seeds,
-    not_tuned,
     shared_by_all,
+    tuned_on,
     tuned_settings,
 )
 from cli.terminal import run_options as flags
@@ -44,7 +41,6 @@ from coalitions.errors import InvalidInputError, did_you_mean
 if TYPE_CHECKING:
     from learners.experiments.cells import Cell
     from learners.experiments.variants import Variant
-    from learners.runs.run import Result
 
 _USUAL = ("local", "fedavg")
 
@@ -157,7 +153,8 @@ def compare_command(
             if name != "all":
                 check_names({"algorithms": name}, plugin)
     say_loading(quiet)
-    from learners.experiments.scores import record_baseline
+    from learners.experiments.comparison import check_metric, check_row, compared
+    from learners.experiments.tuning import check_seeds, not_tuned
     from learners.experiments.variants import planned_runs
     from learners.settings.seeding import seeds_of
 
@@ -171,25 +168,24 @@ def compare_command(
         also=("baseline", "variants", "tuned", "tuning"),
     )
     numbers = seeds_of(3) if shared.seeds is None else shared.seeds
-    tuned = shared.tables.get("tuned", {})
-    check_seeds(numbers, shared.tables.get("tuning", {}))
-    rows = _rows(shared, variant or (), option or (), sweep or ())
+    tuned = tuned_settings(shared.tables.get("tuned", {}))
+    check_seeds(numbers, tuned_on(shared.tables.get("tuning", {})))
+    rows = _rows(shared, tuned, variant or (), option or (), sweep or ())
     baseline = _baseline(baseline, shared)
     check_overruled(given, option or (), tuned)
-    _check_name("--baseline", baseline, [row.name for row in rows])
+    check_row("--baseline", baseline, rows)
     cells = planned_runs(shared.settings, rows, numbers, out, force=force, tell=_telling(quiet))
-    _check_metric(by, cells)
+    check_metric(by, cells, "--metric {}")
     if by_domain:
         _check_domains(by, cells)
-    if out is not None:
-        record_baseline(out, baseline)
-    results = _results(cells, out, jobs, by, quiet=quiet, verbose=verbose)
-    domains = {cell.name: cell.domains for cell in cells}
-    document = comparison_document(rows, results, numbers, baseline, domains, by)
-    document["not_tuned"] = not_tuned(rows, tuned)
+    with _progress(cells, out, jobs, by, quiet=quiet, verbose=verbose) as line:
+        comparison = compared(
+            rows, cells, out, baseline=baseline, metric=by, jobs=jobs, watch=line,
+            untuned=not_tuned(rows, tuned),
+        )  # fmt: skip
     if figure is not None:
-        save_figure(document, figure)
-    target.write(document)
+        comparison.plot(figure)
+    target.write(comparison.to_dict())
 
 
 def _telling(quiet: bool) -> Callable[[str], None]:
@@ -213,59 +209,35 @@ def _baseline(typed: str | None, shared: Shared) -> str | None:
 
 
 def _rows(
-    shared: Shared, lines: Sequence[str], options: Sequence[str], sweeps: Sequence[str]
+    shared: Shared,
+    tuned: Mapping[str, Mapping[str, Any]],
+    lines: Sequence[str],
+    options: Sequence[str],
+    sweeps: Sequence[str],
 ) -> list[Variant]:
     """Return the rows: methods (tuned if the file says how), variants of the file and flags, swept.
-
-    What the file says of its method holds for all rows of it that do not say otherwise.
 
     Parameters
     ----------
     shared
         What the file and flags ask.
+    tuned
+        What the file says was found for each method.
     lines, options, sweeps
         What --variant, --set and --sweep say.
     """
-    from learners.algorithm import ALGORITHMS
-    from learners.experiments.variants import (
-        checked_rows,
-        read_sweep,
-        read_variant,
-        set_options,
-        swept,
-        tabled_variants,
-        variant_of,
+    from learners.experiments.comparison import comparison_rows
+    from learners.experiments.variants import read_sweep, read_variant, tabled_variants
+
+    return comparison_rows(
+        algorithms=shared.algorithms,
+        variants=[*tabled_variants(shared.tables.get("variants", {})), *map(read_variant, lines)],
+        sweeps=list(map(read_sweep, sweeps)),
+        tuned=tuned,
+        algorithm=shared.algorithm,
+        options=shared.options,
+        settings=options,
     )
-
-    named = [*tabled_variants(shared.tables.get("variants", {})), *map(read_variant, lines)]
-    cells = list(map(read_sweep, sweeps))
-    settings = tuned_settings(shared.tables.get("tuned", {}))
-    names = shared.algorithms
-    if names is None:
-        own = [] if shared.algorithm is None else [shared.algorithm]
-        names = list(dict.fromkeys([*own, *settings]))
-        if not names and not named and not any(sweep.row for sweep in cells):
-            names = list(_USUAL)
-    rows = checked_rows(
-        [*(variant_of(name, name, settings.get(name, {})) for name in names), *named]
-    )
-    for sweep in cells:  # a method that is only swept has a row, too
-        if sweep.row in ALGORITHMS and sweep.row not in [row.name for row in rows]:
-            rows.append(variant_of(sweep.row, sweep.row, {}))
-    rows = checked_rows(swept(set_options(rows, options), cells))
-    return [
-        replace(row, options={**shared.options_of(row.algorithm), **row.options}) for row in rows
-    ]
-
-
-def _check_metric(metric: str | None, cells: Sequence[Cell]) -> None:
-    """Refuse a metric that is known and that no run will have, before the first of them."""
-    from learners.measures.metrics import LOSS, METRICS, USUAL
-
-    if metric not in METRICS or metric in (LOSS, *USUAL.values()):
-        return  # one of a run's own is found when a run has ended
-    if not all(metric in cell.config.metric for cell in cells):
-        raise InvalidInputError(f"the runs have no metric {metric!r}; add --metric {metric}")
 
 
 def _check_domains(metric: str | None, cells: Sequence[Cell]) -> None:
@@ -292,7 +264,8 @@ def _check_domains(metric: str | None, cells: Sequence[Cell]) -> None:
         )
 
 
-def _results(
+@contextmanager
+def _progress(
     cells: Sequence[Cell],
     out: Path | None,
     jobs: int,
@@ -300,9 +273,8 @@ def _results(
     *,
     quiet: bool,
     verbose: bool,
-) -> dict[str, list[Result]]:
-    """Return each row's results, one per seed, with a line on how far things are."""
-    from learners.experiments.cells import run_cells
+) -> Iterator[CellsLine]:
+    """Show a line on how far the runs are, and how to continue if they are interrupted."""
     from learners.experiments.scores import score_of
 
     messages = stderr()
@@ -311,7 +283,7 @@ def _results(
         if not quiet:
             messages.print(words, style="dim", soft_wrap=True)
 
-    stages = [each.stage for each in cells]
+    stages = [cell.stage for cell in cells]
     if out is None:
         say("The runs are not kept. With --out DIR they are, and the same command can continue.")
     elif "finished" in stages or "begun" in stages:
@@ -327,15 +299,30 @@ def _results(
             verbose=verbose,
             check=lambda result: metric and score_of(result.document(), metric),
         ) as line:
-            found = run_cells(cells, jobs=jobs, watch=line)
+            yield line
     except KeyboardInterrupt:
         if out is not None:
             say("Repeat the command to continue.")
         raise
-    results: dict[str, list[Result]] = {}
-    for cell, result in zip(cells, found, strict=True):
-        results.setdefault(cell.name, []).append(result)
-    return results
+
+
+ENDINGS = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
+"""What the name of a file says about its format."""
+
+FIGURES = (".svg", ".png", ".pdf")
+
+
+def check_figure(path: Path | None, swept: bool) -> None:
+    """Refuse before the first run what could only fail after the last."""
+    if path is None:
+        return
+    if not swept:
+        raise InvalidInputError("--figure draws the metric against what --sweep varies; give one")
+    if path.suffix.lower() not in FIGURES:
+        raise InvalidInputError(f"--figure {path}: end its name in {', '.join(FIGURES)}")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidInputError(f"--figure {path}: there is no file to write to in {path.parent}")
+    import matplotlib  # noqa: F401 (said now if it is not installed)
 
 
 @dataclass(frozen=True)
@@ -352,7 +339,7 @@ class _Target:
         cls, format_: str | None, output: Path | None, json_output: bool, by_domain: bool
     ) -> _Target:
         """Check before the first run what could only fail after the last."""
-        _check_name("--format", format_, list(FORMATS))
+        _check_name("--format", format_, list(ENDINGS.values()))
         if output is None:
             if json_output and format_ not in (None, "json"):
                 raise InvalidInputError(f"--json and --format {format_} both decide: give one")
@@ -378,6 +365,8 @@ class _Target:
 
             with atomic_write(self.file) as file:
                 file.write(self._text(document, self.written).encode())
+        from learners.experiments.comparison_tables import print_table
+
         console = stdout()
         if self.printed == "table" and (console.is_terminal or "COLUMNS" in os.environ):
             print_table(document, console, by_domain=self.by_domain)
@@ -385,6 +374,8 @@ class _Target:
             typer.echo(self._text(document, self.printed), nl=False)
 
     def _text(self, document: Mapping[str, Any], format_: str) -> str:
+        from learners.experiments.comparison_tables import FORMATS, TABLES
+
         if format_ in TABLES:
             return TABLES[format_](document, by_domain=self.by_domain)
         return FORMATS[format_](document)

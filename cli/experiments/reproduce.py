@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +14,6 @@ from cli.experiments._shared import SEEDS, SEEDS_HELP
 from cli.terminal.completion import completion
 from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from learners.reproduction.carry_out import Reproduced
 
 SCALES = ("smoke", "small", "paper")
 
@@ -77,7 +73,7 @@ def reproduce_command(
         _list(json_output)
         return
     chosen = EXPERIMENTS.names() if all_ else list(dict.fromkeys(names or ()))
-    from learners.reproduction.carry_out import carry_out, plan
+    from learners.reproduction.carry_out import carry_out, plan, print_reproduced, typed_command
 
     plans = [
         plan(name, scale, out, seeds=seeds, data_dir=data_dir)  # type: ignore[arg-type]
@@ -85,8 +81,8 @@ def reproduce_command(
     ]
     if not quiet:
         thorough = dry_run or scale == "paper"
-        for told in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
-            stderr().print(told, style="dim", soft_wrap=True)
+        for estimate in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
+            stderr().print(estimate, style="dim", soft_wrap=True)
     if dry_run:
         return
     done = []
@@ -94,21 +90,14 @@ def reproduce_command(
         each = planned.as_it_stands()
         with CellsLine(each.cells, jobs, shown=not quiet, verbose=verbose) as line:
             each.experiment.on_part = line.part
-            command = _typed(each.name, scale, seeds, data_dir)
+            command = typed_command(each.name, each.scale, seeds, data_dir)
             done.append(carry_out(each, jobs=jobs, watch=line, command=command))
         if not json_output:
-            _show(done[-1])
+            print_reproduced(done[-1], stdout())
+            sys.stdout.flush()
     if json_output:
-        documents = [each.document() for each in done]
+        documents = [each.to_dict() for each in done]
         print_json(documents[0] if len(documents) == 1 else documents)
-
-
-def _typed(name: str, scale: str, seeds: str | None, data_dir: Path | None) -> str:
-    """Return the command that repeats an experiment; the reader knows where the data are."""
-    words = ["coalitions", "reproduce", name, "--scale", scale]
-    words += [] if seeds is None else ["--seeds", seeds]
-    words += [] if data_dir is None else ["--data-dir", "DIR"]
-    return shlex.join(words)
 
 
 def _list(json_output: bool) -> None:
@@ -130,38 +119,6 @@ def _list(json_output: bool) -> None:
     width = max(map(len, found), default=0)
     for name, each in found.items():
         stdout().print(f"{name:{width}}  {each.title}", soft_wrap=True)
-
-
-def _show(done: Reproduced) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from learners.reproduction.pages import figure_of
-
-    console = stdout()
-    table = Table(title=f"{done.plan.name}: {done.plan.experiment.title}", box=box.SIMPLE)
-    table.add_column(done.found.unit)
-    for column in done.found.columns:
-        table.add_column(column, justify="right")
-        if done.printed is not None:
-            table.add_column("paper", justify="right", style="dim")
-    for row in done.found.rows:
-        cells = [row]
-        for column in done.found.columns:
-            cells.append(figure_of(done.found.get(row, column)))
-            if done.printed is not None:
-                said = done.printed.get(row, column)
-                cells.append("" if said is None else str(said))
-        table.add_row(*cells)
-    console.print(table)
-    # At the smallest scale the notes say that these are other data than the table's title names.
-    notes = done.plan.experiment.notes("smoke") if done.plan.scale == "smoke" else ()
-    for sentence in (*notes, *done.missing):
-        console.print(sentence, soft_wrap=True)
-    for claim in done.claims:
-        console.print(f"{claim.verdict:15} {claim.text}: {claim.why}", soft_wrap=True)
-    console.print(f"{done.plan.folder / 'table.md'}", soft_wrap=True)
-    sys.stdout.flush()
 
 
 COMMANDS = {"reproduce": reproduce_command}

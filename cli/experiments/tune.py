@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.experiments._progress import CellsLine
-from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all, tuned_text
+from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all
 from cli.terminal import run_options as flags
 from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from learners.experiments.cells import Cell
-    from learners.experiments.tuning import Found, Search, Strategy
+    from learners.experiments.search_space import Search
 
 
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
@@ -102,7 +102,8 @@ def tune_command(
         raise InvalidInputError(
             f"--output {output}: there is no folder {output.parent} to write to"
         )
-    from learners.experiments.tuning import FIRST_SEED, tune
+    from learners.experiments.search_space import FIRST_SEED
+    from learners.experiments.tuning import searched
 
     shared = shared_by_all(
         config,
@@ -116,23 +117,24 @@ def tune_command(
     search = _search(shared, option or (), space or (), trials, strategy, search_seed)
     progress = _Progress(search, jobs, out, quiet=quiet, verbose=verbose)
     try:
-        found = tune(search, out, metric=by, carry=progress.carry)
+        found = searched(search, out, metric=by, carry=progress.carry)
     except KeyboardInterrupt:
         if out is not None and not quiet:
             stderr().print("Repeat the command to continue.", style="dim")
         raise
-    text = tuned_text(search, found)
+    text = found.to_toml()
     if target is not None:
         from coalitions.files.writing import atomic_write
 
         with atomic_write(target) as file:
             file.write(text.encode())
     if json_output:
-        print_json(_document(search, found, target))
+        print_json(found.to_dict() | {"output": None if target is None else str(target)})
     elif target is None:
         typer.echo(text, nl=False)
     else:
-        _show(search, found, target)
+        stdout().print(str(found), soft_wrap=True, markup=False, highlight=False)
+        stdout().print(f"{target}: for `coalitions compare {target}`", soft_wrap=True, markup=False)
 
 
 def _search(
@@ -143,54 +145,29 @@ def _search(
     strategy: str,
     seed: int,
 ) -> Search:
-    from learners.experiments.search_space import Space, read_space, space_of
-    from learners.experiments.tuning import Search
+    from learners.experiments.search_space import read_space, search_of
     from learners.experiments.variants import set_options, value_of, variant_of
-    from learners.settings.config import RunConfig
 
     if strategy not in ("random", "halving"):
         raise InvalidInputError(f"--strategy is random or halving, not {strategy!r}")
-    way: Strategy = "halving" if strategy == "halving" else "random"
-
     own = None if shared.algorithm is None else [shared.algorithm]
     names = own if shared.algorithms is None else shared.algorithms
     if not names:
         raise InvalidInputError("--algorithms names at least one method, as in fedprox,ditto")
-    said = {
-        row.name: row.own for row in set_options([variant_of(n, n, {}) for n in names], options)
-    }
     fixed = {
-        name: {
-            **shared.options_of(name),
-            **{key: value_of(name, key, text) for key, text in said[name].items()},
-        }
-        for name in names
+        row.name: {key: value_of(row.name, key, text) for key, text in row.own.items()}
+        for row in set_options([variant_of(n, n, {}) for n in names], options)
     }
-    given = [read_space(text) for text in spaces]
-    for number, (row, key, _) in enumerate(given):
-        if row and row not in names:
-            raise InvalidInputError(f"--space {row}.{key}: {row} is none of --algorithms")
-        if (row, key) in [(other, also) for other, also, _ in given[:number]]:
-            raise InvalidInputError(f"--space of {key} is given twice; give it once")
-    lr = RunConfig.of(shared.settings).lr
-    found: dict[str, Space] = {}
-    for name in names:
-        wanted = {key for row, key, _ in given if row in ("", name)}
-        both = sorted(wanted & said[name].keys())
-        if both:
-            raise InvalidInputError(
-                f"{both[0]} of {name} is both set and searched: give --set or --space"
-            )
-        found[name] = {
-            key: dimension
-            for key, dimension in space_of(name, lr, given).items()
-            if key in wanted or key not in fixed[name]
-        }
-    for row, key, _ in given:
-        if not row and not any(key in each for each in found.values()):
-            raise InvalidInputError(f"--space {key}: none of the methods has an option {key!r}")
-    seeds = 2 if shared.seeds is None else shared.seeds
-    return Search(shared.settings, found, seeds, trials, way, seed, fixed)
+    return search_of(
+        shared.settings,
+        fixed,
+        [read_space(text) for text in spaces],
+        seeds=2 if shared.seeds is None else shared.seeds,
+        trials=trials,
+        strategy=strategy,
+        seed=seed,
+        kept={name: shared.options_of(name) for name in names},
+    )
 
 
 class _Progress:
@@ -203,8 +180,8 @@ class _Progress:
         if quiet:
             return
         for name, space in search.spaces.items():
-            told = "; ".join(f"{key} {dimension}" for key, dimension in space.items())
-            self._say(f"{name}: {told}")
+            ranges = "; ".join(f"{key} {dimension}" for key, dimension in space.items())
+            self._say(f"{name}: {ranges}")
         self._say(f"Each method: {search.trials} trials, {search.cost} rounds of training in all.")
         if out is None:
             self._say(
@@ -220,41 +197,6 @@ class _Progress:
 
         with CellsLine(cells, self._jobs, shown=not self._quiet, verbose=self._verbose) as line:
             return tried_cells(cells, jobs=self._jobs, watch=line)
-
-
-def _document(search: Search, found: Found, target: Path | None) -> dict[str, Any]:
-    return {
-        "metric": found.metric,
-        "seeds": search.numbers,
-        "trials": search.trials,
-        "strategy": search.strategy,
-        "rounds_each": search.cost,
-        "algorithms": {
-            name: {
-                "space": {key: str(dimension) for key, dimension in search.spaces[name].items()},
-                "best": best.document(),
-                "trials": [each.document() for each in found.trials if each.algorithm == name],
-            }
-            for name, best in found.best.items()
-        },
-        "output": None if target is None else str(target),
-    }
-
-
-def _show(search: Search, found: Found, target: Path) -> None:
-    console = stdout()
-    for name, best in found.best.items():
-        values = " ".join(f"{key}={value}" for key, value in best.values.items())
-        usual = [each for each in found.trials if each.algorithm == name and not each.number][-1]
-        was = "not finite" if usual.score is None else f"{usual.score:.4f}"
-        at = "" if usual.rounds == best.rounds else f" in round {usual.rounds}"
-        console.print(
-            f"{name:<12}{found.metric} {best.score:.4f} (as it is: {was}{at})"
-            f"  {values or 'as it is'}",
-            soft_wrap=True,
-            markup=False,
-        )
-    console.print(f"{target}: for `coalitions compare {target}`", soft_wrap=True, markup=False)
 
 
 COMMANDS = {"tune": tune_command}

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from coalitions.drawing.pictures import new_figure, plain_style
 from coalitions.errors import InvalidInputError
 from learners.algorithm import algorithm_of, build_algorithm
-from learners.attacks.feature_matching import invert_features
-from learners.attacks.gradient_matching import (
+from learners.attacks.gradient_inversion import (
     gradient_from_upload,
     inferred_label,
     invert,
+    invert_features,
     likeness,
 )
 from learners.client.client import Site, answer
@@ -42,7 +42,7 @@ from learners.settings.parsing import learning_rate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Method = Literal["auto", "features", "dlg", "cosine"]
+AttackMethod = Literal["auto", "features", "dlg", "cosine"]
 
 VALUE_RANGE = 2.0
 """Pixels are from −1 to 1."""
@@ -125,7 +125,7 @@ def inversion_of(
     client: int = 0,
     pictures: int = 4,
     first: int = 0,
-    method: Method = "auto",
+    method: AttackMethod = "auto",
     steps: int | None = None,
     privacy: Privacy | None = None,
     real_round: bool = True,
@@ -144,9 +144,9 @@ def inversion_of(
     first
         Number of the first of them.
     method
-        ``features`` (see `learners.attacks.feature_matching`), ``dlg`` or ``cosine`` (see
-        `learners.attacks.gradient_matching`); ``auto`` is ``features`` for networks with ReLUs
-        or max-pools.
+        ``features`` (see `learners.attacks.gradient_inversion.invert_features`), ``dlg`` or
+        ``cosine`` (see `learners.attacks.gradient_inversion.invert`); ``auto`` is ``features``
+        for networks with ReLUs or max-pools.
     steps
         Steps of the attack's optimiser; the attack's own default if None.
     privacy
@@ -206,7 +206,7 @@ class _Attacker:
     """The two sides of an attack on a run's network."""
 
     def __init__(
-        self, config: RunConfig, data: FederatedData, method: Method, steps: int | None
+        self, config: RunConfig, data: FederatedData, method: AttackMethod, steps: int | None
     ) -> None:
         self.config, self.data = config, data
         self.module = self._network()

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -24,8 +24,11 @@ import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
+from learners.runs.inputs import UserInputs
 from learners.runs.run import OnRound, Result, resume, run
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
+
+NO_INPUTS = UserInputs()
 
 Stage = Literal["new", "begun", "finished", "other settings"]
 
@@ -34,7 +37,20 @@ Stage = Literal["new", "begun", "finished", "other settings"]
 class Cell:
     """One run among many: what it is called, its settings, its folder if it has one.
 
-    `domains` are those of its clients, if whoever planned it knew them.
+    Attributes
+    ----------
+    name
+        What it is called.
+    config
+        Its settings, complete.
+    folder
+        Where it is kept; None keeps nothing.
+    stage
+        How far it is.
+    domains
+        The domains of its clients, if the plan knows them.
+    inputs
+        What the user passed beside the settings: data, a network, a loss, metrics.
     """
 
     name: str
@@ -42,6 +58,7 @@ class Cell:
     folder: Path | None = None
     stage: Stage = "new"
     domains: tuple[str, ...] = ()
+    inputs: UserInputs = field(default=NO_INPUTS, repr=False)
 
     def result(self, on_round: OnRound | None = None, workers: int | None = None) -> Result:
         """Return what came out: read, resumed or run, whichever is left to do.
@@ -53,22 +70,28 @@ class Cell:
         workers
             Worker processes of the run, if not what its settings say.
         """
+        inputs = vars(self.inputs)
         try:
             if self.folder is not None and self.stage in ("begun", "finished"):
-                return resume(self.folder, on_round=on_round, workers=workers)
-            other = self.stage == "other settings"
-            config = self.config if workers is None else replace(self.config, workers=workers)
-            return run(config, self.folder, force=other, on_round=on_round, tell=_said_before)
+                return resume(self.folder, on_round=on_round, workers=workers, **inputs)
+            return run(
+                self.config if workers is None else replace(self.config, workers=workers),
+                self.folder,
+                force=self.stage == "other settings",
+                on_round=on_round,
+                tell=_ignore,
+                **inputs,
+            )
         except CoalitionError as error:
             raise type(error)(f"{self.name}, seed {self.config.seed}: {error}") from None
 
 
-def _said_before(sentence: str) -> None:
-    """Say nothing: what is to be said of the data was said once, when the cell was planned."""
+def _ignore(sentence: str) -> None:
+    """Say nothing: planning the cell has already described its data."""
 
 
 class CellWatch(Protocol):
-    """What is told of cells as they go."""
+    """Is told how far cells are."""
 
     def begin(self, cell: Cell) -> None:
         """Take note that a cell begins, or goes on; one that is finished is only read."""
@@ -100,6 +123,7 @@ def planned_cell(
     *,
     force: bool = False,
     domains: tuple[str, ...] = (),
+    inputs: UserInputs = NO_INPUTS,
 ) -> Cell:
     """Return a cell with how far it is, from what is in its folder.
 
@@ -115,8 +139,10 @@ def planned_cell(
         Replace a run that was made with other settings, which is refused otherwise.
     domains
         Its clients' domains.
+    inputs
+        What the user passed beside the settings.
     """
-    return Cell(name, config, folder, _stage(folder, config, force), domains)
+    return Cell(name, config, folder, _stage(folder, config, force), domains, inputs)
 
 
 def run_cells(
@@ -182,7 +208,7 @@ def _in_turn(
     for cell in cells:
         watch.begin(cell)
         try:
-            result = cell.result(_told(cell, watch))
+            result = cell.result(_reporter(cell, watch))
         except NoSolutionError as error:
             if not tolerant:
                 raise
@@ -194,7 +220,7 @@ def _in_turn(
     return outcomes
 
 
-def _told(cell: Cell, watch: CellWatch) -> OnRound:
+def _reporter(cell: Cell, watch: CellWatch) -> OnRound:
     return lambda round: watch.round(cell, round.number, round.metrics)
 
 
@@ -222,18 +248,18 @@ def _at_a_time(
             for ready in wait(list(running)):
                 pipe = ready  # type: ignore[assignment]
                 number, process = running[pipe]
-                said = _heard(pipe, process, cells[number])
-                failed = isinstance(said, NoSolutionError) and tolerant
-                if isinstance(said, BaseException) and not failed:
-                    raise said
-                if failed or isinstance(said, Result):
-                    outcomes[number] = said
+                message = _next_message(pipe, process, cells[number])
+                failed = isinstance(message, NoSolutionError) and tolerant
+                if isinstance(message, BaseException) and not failed:
+                    raise message
+                if failed or isinstance(message, Result):
+                    outcomes[number] = message
                     del running[pipe]
                     process.join()
                     pipe.close()
-                    watch.end(cells[number], None if failed else said)
+                    watch.end(cells[number], None if failed else message)
                 else:
-                    watch.round(cells[number], *said)
+                    watch.round(cells[number], *message)
     finally:
         # What is under way is left as a kill would leave it: its last checkpoint is sound.
         for pipe, (_, process) in running.items():
@@ -261,7 +287,7 @@ def _started(
     return pipe, process
 
 
-def _heard(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401 (what a cell says)
+def _next_message(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401
     try:
         return pipe.recv()
     except (EOFError, ConnectionResetError):
@@ -275,12 +301,13 @@ def _heard(pipe: Connection, process: Any, cell: Cell) -> Any:  # noqa: ANN401 (
 def _work(
     cell: Cell, pipe: Connection, lifeline: Connection, inherited: Sequence[Connection]
 ) -> None:
-    """Run a cell, and tell each round and the result: the whole life of its process."""
+    """Run a cell in a process of its own, and send each round and the result to the parent."""
     # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for each in inherited:
         each.close()
-    torch.set_num_threads(1)  # those that the parent had are not here: waiting for them has no end
+    # A forked process has none of its parent's threads; waiting for them would never end.
+    torch.set_num_threads(1)
     threading.Thread(target=_end_with_the_parent, args=(lifeline,), daemon=True).start()
     with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
         pipe.send(_outcome(cell, lambda round: pipe.send((round.number, round.metrics))))
@@ -304,7 +331,7 @@ def _outcome(cell: Cell, on_round: Callable[[Any], None]) -> Result | CoalitionE
 
 
 def _end_with_the_parent(lifeline: Connection) -> None:
-    """Wait for what the parent never says; when it is gone, so is this process, and its lock."""
+    """End this process, which frees its lock, when the parent is gone."""
     with suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)
@@ -324,8 +351,7 @@ def _stage(folder: Path | None, config: RunConfig, force: bool) -> Stage:
         raise InvalidInputError(
             f"{folder} is not the folder of a run: it has no config.toml; choose another --out"
         )
-    there = RunFolder.open(folder)
-    different = differing_settings(there.config(), config)
+    different = differing_settings(RunFolder.open(folder).config(), config)
     if not different:
         return "finished" if (folder / "result.json").is_file() else "begun"
     if not force:

@@ -36,8 +36,8 @@ class RunScore:
     @property
     def worst(self) -> float | None:
         """The figure of the client that is worst off; None if clients have none."""
-        there = [each for each in self.per_client if each is not None]
-        return (max if self.lower_is_better else min)(there, default=None)
+        known = [figure for figure in self.per_client if figure is not None]
+        return (max if self.lower_is_better else min)(known, default=None)
 
     @property
     def gain(self) -> float:
@@ -66,29 +66,32 @@ def score_of(line: Mapping[str, Any], metric: str = ACCURACY) -> RunScore:
     >>> score_of({"metrics": {"auroc": {"mean": 0.9, "per_client": [0.9]}}}, "auroc").per_client
     (0.9,)
     """
-    told = line.get("metrics") or {}
-    if metric in told:
-        mean, clients = told[metric]["mean"], told[metric]["per_client"]
+    metrics = line.get("metrics") or {}
+    if metric in metrics:
+        mean, clients = metrics[metric]["mean"], metrics[metric]["per_client"]
     elif metric in _OLDEST:
         mean, clients = (line.get(key) for key in _OLDEST[metric])
     else:
         mean, clients = None, None
     if mean is None:
-        there = [*told, *(name for name, keys in _OLDEST.items() if line.get(keys[0]) is not None)]
+        known = [
+            *metrics,
+            *(name for name, keys in _OLDEST.items() if line.get(keys[0]) is not None),
+        ]
         raise InvalidInputError(
-            f"the runs have no metric {metric!r}; {did_you_mean(metric, there)}there are:"
-            f" {', '.join(dict.fromkeys(there))}"
+            f"the runs have no metric {metric!r}; {did_you_mean(metric, known)}there are:"
+            f" {', '.join(dict.fromkeys(known))}"
         )
-    higher = told.get(metric, {}).get("higher_is_better")  # a run's own metric says so itself
+    higher = metrics.get(metric, {}).get("higher_is_better")  # a run's own metric says so itself
     lower = lower_is_better(metric) if higher is None else not higher
     return RunScore(float(mean), tuple(clients or ()), lower)
 
 
 def scores_of_clients(line: Mapping[str, Any], metric: str = ACCURACY) -> tuple[float | None, ...]:
     """Return each client's figure in the line of an evaluated round; none if it does not say."""
-    told = (line.get("metrics") or {}).get(metric)
-    if told is not None:
-        return tuple(told["per_client"])
+    figures = (line.get("metrics") or {}).get(metric)
+    if figures is not None:
+        return tuple(figures["per_client"])
     return tuple(line.get(_OLDEST[metric][1]) or ()) if metric in _OLDEST else ()
 
 

@@ -1,20 +1,26 @@
-"""What can be searched: ranges of options, declared or given, and points drawn from them."""
+"""What a search asks: spaces of options, points drawn from them, trials, rounds and seeds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from coalitions.errors import InvalidInputError, shown
 from learners.algorithm import ALGORITHMS, build_algorithm
+from learners.experiments.cells import NO_INPUTS
 from learners.experiments.variants import method_options, row_of
+from learners.runs.inputs import UserInputs
 from learners.settings.config import RunConfig
 from learners.settings.conversion import converted, without_none
 from learners.settings.options import Option, options_of
+from learners.settings.seeding import seeds_of
+
+# ----------------------------------------------------------------------------------------
+# The space of a method: declared by its options, or given.
 
 RATIO = 10
 """Ends of a range that are positive and differ by such a factor are searched on a log scale."""
@@ -226,3 +232,178 @@ def drawn(
 
 def _any_of(wanted: object) -> tuple[object, ...]:
     return wanted if isinstance(wanted, tuple) else (wanted,)
+
+
+# ----------------------------------------------------------------------------------------
+# A search: the spaces of several methods, and the same budget for each.
+
+Strategy = Literal["random", "halving"]
+
+SHRINK = 3
+"""Successive halving keeps a third of the trials, and gives them three times the rounds."""
+
+FIRST_SEED = 1000
+"""Where the seeds to tune on begin: far from 0, where those that are reported begin."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of a method's space and what it scored.
+
+    Attributes
+    ----------
+    algorithm, number
+        The method, and the number of its trial; trial 0 is the method as it is.
+    values
+        What was drawn.
+    rounds
+        Rounds it was given; more in later rungs.
+    score
+        Mean over seeds of the metric; None if training did not stay finite in one of them.
+    gain
+        The score such that more is better.
+    """
+
+    algorithm: str
+    number: int
+    values: Mapping[str, Any]
+    rounds: int = 0
+    score: float | None = None
+    gain: float = field(default=-math.inf)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "trial": self.number,
+            "values": dict(self.values),
+            "rounds": self.rounds,
+            "score": self.score,
+        }
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is asked of a search.
+
+    Attributes
+    ----------
+    shared
+        Settings of all runs.
+    spaces
+        What is searched of each method.
+    seeds
+        Seeds to tune on, or how many, from `FIRST_SEED` on; none of them is to be reported.
+    trials
+        Points of each method, the method as it is among them.
+    strategy
+        ``random`` gives every trial all rounds, ``halving`` gives the better ones more.
+    seed
+        Source of the points.
+    fixed
+        Options and settings of each method that hold in all of its trials, where they are not
+        searched.
+    inputs
+        What the user passed beside the settings, by seed; see `held_out_inputs`.
+    """
+
+    shared: Mapping[str, Any]
+    spaces: Mapping[str, Space]
+    seeds: int | Sequence[int]
+    trials: int
+    strategy: Strategy = "random"
+    seed: int = 0
+    fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[int, UserInputs] = field(default_factory=dict, repr=False)
+
+    def inputs_of(self, seed: int) -> UserInputs:
+        """Return what the user passed beside the settings, for a seed."""
+        return self.inputs.get(seed, NO_INPUTS)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The seeds."""
+        return seeds_of(self.seeds, FIRST_SEED)
+
+    def values_of(self, trial: Trial) -> dict[str, Any]:
+        """Return all options and settings of a trial: those that are fixed, and those drawn."""
+        return {**self.fixed.get(trial.algorithm, {}), **trial.values}
+
+    @property
+    def rungs(self) -> list[tuple[int, int]]:
+        """How many trials of each method get how many rounds, in turn.
+
+        Examples
+        --------
+        >>> Search({"rounds": 18}, {}, [0], 9, "halving").rungs
+        [(9, 2), (3, 6), (1, 18)]
+        """
+        rounds = RunConfig.of(self.shared).rounds
+        if self.strategy == "random":
+            return [(self.trials, rounds)]
+        steps = int(math.log(self.trials, SHRINK) + 1e-9)
+        return [
+            (max(1, self.trials // SHRINK**step), max(1, rounds // SHRINK ** (steps - step)))
+            for step in range(steps + 1)
+        ]
+
+    @property
+    def cost(self) -> int:
+        """Rounds of training for each method, over all trials and seeds."""
+        return len(self.numbers) * sum(trials * rounds for trials, rounds in self.rungs)
+
+
+def search_of(
+    shared: Mapping[str, Any],
+    fixed: Mapping[str, Mapping[str, Any]],
+    given: Sequence[tuple[str, str, str]],
+    *,
+    seeds: int | Sequence[int],
+    trials: int,
+    strategy: str,
+    seed: int,
+    kept: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Search:
+    """Return a search whose spaces are those that are given, or else declared by the methods.
+
+    Parameters
+    ----------
+    shared
+        Settings of all runs.
+    fixed
+        Each method's options and settings that are not searched.
+    given
+        What to search, see `read_space`.
+    seeds, trials, strategy, seed
+        See `Search`.
+    kept
+        Options of a method that hold unless its space has them.
+    """
+    if strategy not in ("random", "halving"):
+        raise InvalidInputError(f"strategy is random or halving, not {strategy!r}")
+    way: Strategy = "halving" if strategy == "halving" else "random"
+    for number, (row, key, _) in enumerate(given):
+        if row and row not in fixed:
+            raise InvalidInputError(
+                f"space {row}.{key}: {row} is none of the algorithms ({', '.join(fixed)})"
+            )
+        if (row, key) in [(other, also) for other, also, _ in given[:number]]:
+            raise InvalidInputError(f"the space of {key} is given twice; give it once")
+    lr = RunConfig.of(shared).lr
+    spaces: dict[str, Space] = {}
+    values = {name: {**(kept or {}).get(name, {}), **own} for name, own in fixed.items()}
+    for name in fixed:
+        wanted = {key for row, key, _ in given if row in ("", name)}
+        both = sorted(wanted & fixed[name].keys())
+        if both:
+            raise InvalidInputError(
+                f"{both[0]} of {name} is both set and searched; leave one of them out"
+            )
+        spaces[name] = {
+            key: dimension
+            for key, dimension in space_of(name, lr, given).items()
+            if key in wanted or key not in values[name]
+        }
+    for row, key, _ in given:
+        if not row and not any(key in space for space in spaces.values()):
+            raise InvalidInputError(f"space {key}: none of the methods has an option {key!r}")
+    return Search(shared, spaces, seeds, trials, way, seed, values)

@@ -11,7 +11,8 @@ from typing import Any
 
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 from learners.algorithm import ALGORITHMS
-from learners.experiments.cells import Cell, planned_cell
+from learners.experiments.cells import NO_INPUTS, Cell, planned_cell
+from learners.runs.inputs import MARK, UserInputs
 from learners.runs.run import prepare, say
 from learners.settings.config import NO_EFFECT, RunConfig
 from learners.settings.conversion import converted
@@ -147,10 +148,10 @@ def checked_rows(variants: Sequence[Variant]) -> list[Variant]:
 def set_options(variants: Sequence[Variant], settings: Sequence[str]) -> list[Variant]:
     """Return the rows with what ``[NAME.]OPTION=VALUE`` gives to one, or to all that have it.
 
-    What is said of a row by its name goes before what is said of all.
+    A value for one row, by its name, goes before a value for all rows.
     """
     rows = {variant.name: variant for variant in variants}
-    said: set[str] = set()
+    given: set[str] = set()
     shared = []
     for setting in settings:
         target, equals, value = setting.partition("=")
@@ -161,9 +162,9 @@ def set_options(variants: Sequence[Variant], settings: Sequence[str]) -> list[Va
                 "--set takes OPTION=VALUE, or NAME.OPTION=VALUE for one row of the comparison,"
                 f" as in fedprox.mu=0.1; it got {shown(setting)}"
             )
-        if target.replace("-", "_") in said:
+        if target.replace("-", "_") in given:
             raise InvalidInputError(f"--set {target} is given twice; give it once")
-        said.add(target.replace("-", "_"))
+        given.add(target.replace("-", "_"))
         if name:
             rows[name] = rows[name].given(option, value)
         else:
@@ -186,7 +187,27 @@ class Sweep:
 
     row: str
     key: str
-    values: tuple[str, ...]
+    values: tuple[Any, ...]
+
+
+def sweep_of(target: str, values: Iterable[Any]) -> Sweep:
+    """Return the sweep of ``NAME.KEY`` for one row, or of ``KEY`` for all rows.
+
+    Examples
+    --------
+    >>> sweep_of("pfedsv.k", [2, 4])
+    Sweep(row='pfedsv', key='k', values=(2, 4))
+    """
+    row, _, key = target.rpartition(".")
+    taken = tuple(values)
+    if not key or not taken:
+        raise InvalidInputError(
+            "a sweep names an option and its values, as in {'pfedsv.k': [2, 4, 8]}; it got"
+            f" {shown(target)} and {shown(list(taken))}"
+        )
+    if len(set(map(str, taken))) < len(taken):
+        raise InvalidInputError(f"the sweep of {target}: a value comes twice; give each once")
+    return Sweep(row, key.replace("-", "_"), taken)
 
 
 def read_sweep(text: str) -> Sweep:
@@ -226,8 +247,8 @@ def swept(variants: Sequence[Variant], sweeps: Sequence[Sweep]) -> list[Variant]
             raise InvalidInputError(f"--sweep of {sweep.key} is given twice; give it once")
         if sweep.row and sweep.row not in roots:
             if sweep.row not in ALGORITHMS:
-                there = [*roots, *ALGORITHMS.names()]
-                hint = did_you_mean(sweep.row, there)
+                known = [*roots, *ALGORITHMS.names()]
+                hint = did_you_mean(sweep.row, known)
                 raise InvalidInputError(
                     f"--sweep {sweep.row}.{sweep.key}: there is no row or method {sweep.row!r};"
                     f" {hint}rows are: {', '.join(roots) or 'none'}"
@@ -243,15 +264,15 @@ def swept(variants: Sequence[Variant], sweeps: Sequence[Sweep]) -> list[Variant]
     return [variant for cells in roots.values() for variant in cells]
 
 
-def _cell(variant: Variant, root: str, key: str, value: str) -> Variant:
+def _cell(variant: Variant, root: str, key: str, value: Any) -> Variant:  # noqa: ANN401
     """Return a row with one swept value; its name is a folder's, so odd letters become dashes."""
-    told = re.sub(r"[^\w.+@-]", "-", value)
+    word = re.sub(r"[^\w.+@-]", "-", str(value))
     joint = "," if variant.swept else "."
     cell = variant.given(key, value)
     return replace(
         cell,
-        name=f"{variant.name}{joint}{key}={told}",
-        swept={**variant.swept, (root, key): value},
+        name=f"{variant.name}{joint}{key}={word}",
+        swept={**variant.swept, (root, key): str(value)},
     )
 
 
@@ -294,10 +315,10 @@ def place_of(algorithm: str, key: str, about: str = "") -> tuple[str, str]:
         raise InvalidInputError(f"{about}{name} is the same for all rows of a comparison")
     if name in settings:
         return "settings", name
-    there = [*sorted(options), *(each for each in settings if each not in SHARED)]
+    known = [*sorted(options), *(each for each in settings if each not in SHARED)]
     raise InvalidInputError(
         f"{about}{algorithm} has no option {shown(key)}, and a run no such setting;"
-        f" {did_you_mean(name, there)}`coalitions options {algorithm}` lists its options"
+        f" {did_you_mean(name, known)}`coalitions options {algorithm}` lists its options"
     )
 
 
@@ -313,6 +334,7 @@ def planned_runs(
     *,
     force: bool = False,
     tell: Callable[[str], None] | None = None,
+    inputs: UserInputs = NO_INPUTS,
 ) -> list[Cell]:
     """Return the runs of a comparison, seed by seed, so that early seeds are complete early.
 
@@ -333,6 +355,8 @@ def planned_runs(
         Replace runs that were made with other settings.
     tell
         Called for each row with what there is to say of its data; see `learners.run`.
+    inputs
+        What the user passed beside the settings: data, a network, a loss, metrics.
     """
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a comparison needs a folder")
@@ -344,7 +368,7 @@ def planned_runs(
             if out is None:  # nobody will see the rounds before the last
                 settings["evaluate_every"] = RunConfig.of(settings).rounds
             own = {"algorithm": variant.algorithm, "seed": seeds[0], "options": variant.options}
-            configs[variant.name], domains[variant.name] = _completed(settings | own, tell)
+            configs[variant.name], domains[variant.name] = _completed(settings | own, tell, inputs)
         except InvalidInputError as error:
             if variant.name == variant.algorithm:
                 raise
@@ -352,10 +376,11 @@ def planned_runs(
     return [
         planned_cell(
             variant.name,
-            replace(configs[variant.name], seed=seed),
+            with_seed(configs[variant.name], seed, inputs),
             None if out is None else out / f"{variant.name}-seed{seed}",
             force=force,
             domains=domains[variant.name],
+            inputs=inputs,
         )
         for seed in seeds
         for variant in variants
@@ -363,12 +388,23 @@ def planned_runs(
 
 
 def _completed(
-    settings: Mapping[str, Any], tell: Callable[[str], None] | None
+    settings: Mapping[str, Any], tell: Callable[[str], None] | None, inputs: UserInputs
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """Return complete settings, and the clients' domains, which no seed changes."""
-    prepared = prepare(RunConfig.of(settings))
+    prepared = prepare(RunConfig.of(settings), inputs)
     say(prepared, tell)
     return prepared.config, prepared.domains
+
+
+def with_seed(config: RunConfig, seed: int, inputs: UserInputs) -> RunConfig:
+    """Return complete settings with another seed.
+
+    A seed may choose the test rows of a user's table, so the checksum of the data changes with it.
+    """
+    if seed == config.seed or inputs.data is None:
+        return replace(config, seed=seed)
+    name = config.dataset.partition(MARK)[0]
+    return inputs.marked(replace(config, seed=seed, dataset=name))[0]
 
 
 def poisoned_clients(demands: Iterable[str]) -> set[int]:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import datetime
+import io
 import itertools
 import json
 import os
 import platform
 import re
+import shlex
+import statistics
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 
 from coalitions import __version__
-from coalitions.drawing.pictures import picture
+from coalitions.drawing.pictures import check_picture_path, picture, save
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.opening import json_text
 from coalitions.files.writing import write_whole
 from learners.experiments.cells import Cell, CellWatch, planned_cell, tried_cells
 from learners.experiments.paired_statistics import CONFIDENCE
-from learners.reproduction.claims import Claim, Measured
+from learners.reproduction.claims import Claim, Measured, Verdict
 from learners.reproduction.experiment import (
     EXPERIMENTS,
     SECOND_LOOK,
@@ -37,11 +40,13 @@ from learners.reproduction.pages import (
     agreements,
     comma_separated,
     earlier_figures,
+    figure_of,
     item,
     latex,
     markdown,
     write_summary,
 )
+from learners.reproduction.pictures import dots
 from learners.reproduction.printed import PaperTable, paper_table
 from learners.runs.run import Result, completed
 from learners.settings.config import NO_EFFECT, RunConfig, plain_settings, settings_digest
@@ -49,6 +54,8 @@ from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
+    from rich.console import Console
 
 ALWAYS_TOLD = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 """Settings that a table's page tells even where they are the usual ones."""
@@ -106,16 +113,18 @@ class Plan:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reproduced:
-    """What came out of an experiment.
+    """A table or figure of a paper: the paper's figures, ours, and a verdict on each claim.
 
     Attributes
     ----------
     plan
-        The experiment.
-    found, printed, claims
-        What was measured, what the paper prints, and whether what it claims holds.
+        The experiment: its name, scale, seeds, folder and runs.
+    found, printed
+        What was measured, and what the paper prints.
+    claims
+        The claims of the paper, each with its `verdict`.
     missing
         Sentences on rows that are not in the table, as their models did not stay finite.
     """
@@ -126,11 +135,98 @@ class Reproduced:
     claims: tuple[Claim, ...]
     missing: tuple[str, ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        """Return the outcome as plain values."""
+    @property
+    def title(self) -> str:
+        """What the table or figure shows, in a line."""
+        return self.plan.experiment.title
+
+    @property
+    def folder(self) -> Path:
+        """Where the table, the claims and the pictures were written."""
+        return self.plan.folder
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict on each claim: holds, does not hold, level, or cannot be told."""
+        return {claim.text: claim.verdict for claim in self.claims}
+
+    @property
+    def named(self) -> dict[str, dict[str, float]]:
+        """Our mean over the seeds by row and column."""
+        return {
+            row: {column: statistics.fmean(values) for column, values in columns.items()}
+            for row, columns in self.found.rows.items()
+        }
+
+    def to_frame(self, *, claims: bool = False) -> DataFrame:
+        """Return a pandas DataFrame with a line for each row and column of the table.
+
+        It has our mean and standard deviation over the seeds, and the paper's.
+
+        Parameters
+        ----------
+        claims
+            Return a line for each claim instead: its text, the difference in the paper and ours
+            with its interval, the verdict, and why.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        needed("pandas")
+        import pandas as pd
+
+        if claims:
+            keys = ("claim", "paper", "ours", "interval", "verdict", "why")
+            documents = [claim.document() for claim in self.claims]
+            return pd.DataFrame(
+                [{key: each[key] for key in keys} for each in documents], columns=keys
+            )
+        lines = []
+        for row, columns in self.found.rows.items():
+            for column, values in columns.items():
+                paper = None if self.printed is None else self.printed.get(row, column)
+                lines.append(
+                    {
+                        "row": row,
+                        "column": column,
+                        "mean": statistics.fmean(values),
+                        "sd": statistics.stdev(values) if len(values) > 1 else None,
+                        "paper": None if paper is None else paper.mean,
+                        "paper_spread": None if paper is None else paper.spread,
+                    }
+                )
+        return pd.DataFrame(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure: every seed, our means, and the figures of the paper.
+
+        The experiment's own pictures are in its folder.
+
+        Parameters
+        ----------
+        path
+            Where to write the picture as well: ``.png``, ``.svg`` or ``.pdf``.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        needed("matplotlib")
+        if path is not None:
+            check_picture_path(Path(path))
+        figure = dots(self.found, self.printed, self.title)
+        if path is not None:
+            save(figure, Path(path))
+        return figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as ``coalitions reproduce NAME --json`` prints them."""
         return {
             "name": self.plan.name,
-            "title": self.plan.experiment.title,
+            "title": self.title,
             "settles": self.plan.experiment.settles,
             "scale": self.plan.scale,
             "seeds": list(self.plan.seeds),
@@ -146,6 +242,105 @@ class Reproduced:
             ),
             "missing": list(self.missing),
         }
+
+    def to_json(self) -> str:
+        """Return a JSON document, as ``coalitions reproduce NAME --json`` prints it."""
+        return json_text(self.to_dict())
+
+    def __str__(self) -> str:
+        """Return the table and the verdicts, as ``coalitions reproduce`` prints them."""
+        from rich.console import Console
+
+        file = io.StringIO()
+        print_reproduced(self, Console(file=file, width=200))
+        return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def print_reproduced(done: Reproduced, console: Console) -> None:
+    """Print the table with the paper's figures beside ours, the verdicts, and the file."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=f"{done.plan.name}: {done.title}", box=box.SIMPLE)
+    table.add_column(done.found.unit)
+    for column in done.found.columns:
+        table.add_column(column, justify="right")
+        if done.printed is not None:
+            table.add_column("paper", justify="right", style="dim")
+    for row in done.found.rows:
+        cells = [row]
+        for column in done.found.columns:
+            cells.append(figure_of(done.found.get(row, column)))
+            if done.printed is not None:
+                paper = done.printed.get(row, column)
+                cells.append("" if paper is None else str(paper))
+        table.add_row(*cells)
+    console.print(table)
+    # At the smallest scale the notes say that these are other data than the table's title names.
+    notes = done.plan.experiment.notes("smoke") if done.plan.scale == "smoke" else ()
+    for sentence in (*notes, *done.missing):
+        console.print(sentence, soft_wrap=True)
+    for claim in done.claims:
+        console.print(f"{claim.verdict:15} {claim.text}: {claim.why}", soft_wrap=True)
+    console.print(f"{done.folder / 'table.md'}", soft_wrap=True)
+
+
+def reproduce(
+    name: str,
+    scale: Scale = "small",
+    out: str | Path = "reproduction",
+    *,
+    seeds: int | str | Sequence[int] | None = None,
+    data_dir: str | Path | None = None,
+    jobs: int = 1,
+    watch: CellWatch | None = None,
+) -> Reproduced:
+    """Return a table or figure of a paper, made again: its figures, ours, and verdicts.
+
+    All is written to a folder of the experiment's name in `out`. The same call continues there
+    after an interruption.
+
+    Parameters
+    ----------
+    name
+        The table or figure, as in ``"fedc2i-table1"``; ``coalitions reproduce --list`` lists them.
+    scale
+        ``"smoke"``: seconds, on generated data. ``"small"``: at most twenty minutes on two cores.
+        ``"paper"``: all that the paper did.
+    out
+        Folder of all experiments. They share the runs that they have in common.
+    seeds
+        How many seeds, or which ones; 1 at smoke, 5 or fewer else, if None.
+    data_dir
+        Folder with data files; ``$COALITIONS_DATA`` if None.
+    jobs
+        Runs at a time, each a process with one thread; 0 for one on each core. Results do not
+        depend on it.
+    watch
+        Is told how far the runs are.
+    """
+    if scale not in get_args(Scale):
+        raise InvalidInputError(f"scale is {scale!r}; it can be: {', '.join(get_args(Scale))}")
+    folder = None if data_dir is None else Path(data_dir)
+    planned = plan(name, scale, Path(out), seeds=seeds, data_dir=folder)
+    command = typed_command(name, scale, seeds, folder)
+    return carry_out(planned, jobs=jobs, watch=watch, command=command)
+
+
+def typed_command(
+    name: str, scale: Scale, seeds: int | str | Sequence[int] | None, data_dir: Path | None
+) -> str:
+    """Return the command that repeats an experiment; the reader knows where the data are."""
+    words = ["coalitions", "reproduce", name, "--scale", scale]
+    if seeds is not None:
+        words += ["--seeds", str(seeds) if isinstance(seeds, int | str) else _listed(seeds)]
+    words += [] if data_dir is None else ["--data-dir", "DIR"]
+    return shlex.join(words)
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    """Return seeds as the command line takes them; one alone is a range, as a number counts."""
+    return ",".join(map(str, seeds)) if len(seeds) > 1 else f"{seeds[0]}-{seeds[0]}"
 
 
 def plan(
@@ -239,7 +434,7 @@ def carry_out(
 
 def _write(done: Reproduced, figures: Mapping[str, Figure], command: str) -> None:
     plan = done.plan
-    document = {**done.document(), "command": command, "machine": _machine()}
+    document = {**done.to_dict(), "command": command, "machine": _machine()}
     files = _files(plan.experiment, done.found, done.claims, document)
     for name, figure in figures.items():
         for kind in ("svg", "png"):

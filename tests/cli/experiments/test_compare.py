@@ -17,9 +17,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.experiments._formats import FORMATS, fitting
 from cli.experiments._progress import spoken_time, time_left
 from learners import ALGORITHMS
+from learners.experiments.comparison_tables import FORMATS, fitting
 from learners.experiments.variants import Variant, planned_runs
 from tests.cli.federation.test_run import SHORT, coalitions, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.experiments._formats import FORMATS, TABLES, fitting
+from learners.experiments.comparison_tables import FORMATS, TABLES, fitting
 from tests.cli.experiments.test_compare import checked, document_of
 from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
 from tests.cli.test_json import SCHEMAS

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
 
-from cli.experiments._figure import chart_of
+from learners.experiments.comparison_figure import sweep_curves
 from tests.cli.experiments.test_compare import checked, figures
 from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
 from tests.cli.typed import COMMAND
@@ -158,14 +158,14 @@ def test_a_grid_has_a_row_for_every_combination_whatever_the_number_of_jobs(type
     assert (tmp_path / "kept" / "fedprox.mu=1,lr=0.1-seed0" / "result.json").is_file()
     picture = (tmp_path / "grid.svg").read_text()
     assert "<svg" in picture
-    chart = chart_of(together, "mu")
-    assert [curve.name for curve in chart.curves] == [
+    curves = sweep_curves(together, "mu")
+    assert [curve.name for curve in curves] == [
         "fedprox lr=0.02", "fedprox lr=0.1", "fedavg.lr=0.02", "fedavg.lr=0.1",
     ]  # fmt: skip
     rows = together["algorithms"]
-    assert list(chart.curves[1].x) == [0.01, 1.0]
-    assert chart.curves[1].y[1] == rows["fedprox.mu=1,lr=0.1"]["mean"]
-    assert list(chart.curves[2].y) == 2 * [rows["fedavg.lr=0.02"]["mean"]]  # a level line
+    assert list(curves[1].x) == [0.01, 1.0]
+    assert curves[1].y[1] == rows["fedprox.mu=1,lr=0.1"]["mean"]
+    assert list(curves[2].y) == 2 * [rows["fedavg.lr=0.02"]["mean"]]  # a level line
 
 
 def begun(command, folder, lines):

@@ -6,8 +6,7 @@ from torch import nn
 
 from cli.report.data_pictures import draw_inversion
 from coalitions.errors import InvalidInputError
-from learners.attacks.feature_matching import _softened, invert_features
-from learners.attacks.gradient_matching import likeness
+from learners.attacks.gradient_inversion import _softened, invert_features, likeness
 from learners.attacks.inversion import inversion_of
 from learners.models import build_model
 from learners.models.network import Network

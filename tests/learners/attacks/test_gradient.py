@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from learners.attacks.gradient_matching import (
+from learners.attacks.gradient_inversion import (
     gradient_from_upload,
     inferred_label,
     invert,

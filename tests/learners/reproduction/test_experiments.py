@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 import re
 import shutil
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from coalitions.errors import InvalidInputError, NoSolutionError
+from learners import reproduce
 from learners.algorithm import build_algorithm
 from learners.reproduction.carry_out import (
     ELSEWHERE,
@@ -28,6 +30,7 @@ from learners.reproduction.printed import paper_table
 from learners.runs.run import completed
 from learners.settings.config import RunConfig, plain_settings
 from learners.settings.options import options_of
+from tests.cli.federation.test_run import typed  # noqa: F401 (a fixture)
 
 WANTED = {
     *(f"pfedsv-table{n}" for n in range(1, 5)),
@@ -354,7 +357,7 @@ def test_single_rows_are_made_again_and_the_others_keep_their_figures(tmp_path, 
     assert document["made_again"].keys() == pair
     assert "PerAvg-P was made again on " in (kept / "table.md").read_text()
     # It is what the whole experiment gives with the new settings.
-    whole = carry_out(plan(name, "smoke", tmp_path / "again", seeds=2)).document()
+    whole = carry_out(plan(name, "smoke", tmp_path / "again", seeds=2)).to_dict()
     assert {key: whole[key] for key in ("rows", "settings", "claims", "order")} == {
         key: document[key] for key in ("rows", "settings", "claims", "order")
     }
@@ -375,3 +378,25 @@ def test_the_page_of_a_folder_reads_what_earlier_versions_wrote(tmp_path):
     assert "| a is above b | – | +1.00 | +0.50 … +1.50 | holds |" in summary_page(
         outcomes(tmp_path)
     )
+
+
+def test_reproduce_in_python_gives_what_the_command_prints(tmp_path, typed):  # noqa: F811
+    command = ("reproduce", "fedc2i-table3", "--scale", "smoke", "--seeds", "2", "--quiet")
+    said = typed(*command, "--out", tmp_path / "a", "--json")
+    assert said.returncode == 0, said.stderr
+    done = reproduce("fedc2i-table3", "smoke", tmp_path / "b", seeds=2)
+    assert json.loads(done.to_json()) == json.loads(said.stdout)
+    assert set(done.verdicts) == {claim["claim"] for claim in json.loads(said.stdout)["claims"]}
+    for name in ("table.md", "claims.json", "table.csv"):
+        files = [tmp_path / place / "fedc2i-table3" / name for place in ("a", "b")]
+        assert len({file.read_bytes() for file in files}) == 1
+    pytest.importorskip("pandas")
+    row, column, mean = done.to_frame()[["row", "column", "mean"]].iloc[0]
+    assert done.named[row][column] == mean
+    assert len(done.to_frame(claims=True)) == len(done.claims)
+    done.plot(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").exists()
+    again = reproduce("fedc2i-table3", "smoke", tmp_path / "b", seeds=2)  # reads what is there
+    assert pickle.loads(pickle.dumps(again)).to_dict() == done.to_dict()
+    with pytest.raises(InvalidInputError, match="small"):
+        reproduce("fedc2i-table3", "tiny", tmp_path)

@@ -6,7 +6,7 @@ import pytest
 from coalitions.errors import InvalidInputError
 from learners import build_model, run
 from learners.algorithms.pfedsv import PFedSV
-from learners.reproduction.traffic import (
+from learners.reproduction.experiments.pfedsv_counts import (
     ABSENT,
     ModelSize,
     ideal_trace,

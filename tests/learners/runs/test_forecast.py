@@ -8,7 +8,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS
-from learners.reproduction.traffic import ABSENT, ModelSize, predicted_traffic
+from learners.reproduction.experiments.pfedsv_counts import ABSENT, ModelSize, predicted_traffic
 from learners.runs import forecast as module
 from learners.runs.forecast import forecast
 from learners.runs.run import run

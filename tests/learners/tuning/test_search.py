@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from learners import ALGORITHMS, RunConfig
-from learners.experiments.search_space import Dimension, declared_space, drawn, given_dimension
-from learners.experiments.tuning import Search, points
+from learners.experiments.search_space import (
+    Dimension,
+    Search,
+    declared_space,
+    drawn,
+    given_dimension,
+)
+from learners.experiments.tuning import points
 from learners.runs.run import completed, data_of
 
 SHARED = {"clients": 3, "train_size": 50, "rounds": 9, "workers": 1}

@@ -1,4 +1,7 @@
-"""A comparison as a table for people, and as CSV, JSON, Markdown and LaTeX."""
+"""A comparison as a table for people, and as CSV, JSON, Markdown and LaTeX.
+
+Every format is made of the plain values that `Comparison.to_dict` returns.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ def _domain_columns(document: Document) -> list[Column]:
 def legend(document: Document, keys: Sequence[str]) -> list[str]:
     """Return what the columns mean, in sentences."""
     n = len(document["seeds"])
-    told = document["settings"]
+    common = document["settings"]
     seeds = f"{n} seeds" if n > 1 else "1 seed"
     words = {
         "score": f"{document['metric']}: on the clients' own test data, mean"
@@ -126,9 +129,9 @@ def legend(document: Document, keys: Sequence[str]) -> list[str]:
     scores = {name: row["per_seed"] for name, row in document["algorithms"].items()}
     best = best_sentence(scores, document["best"], document["not_settled"])
     about = (
-        f"{_or_several(told['dataset'], 'several data sets')}, {_or_several(told['clients'])}"
-        f" clients, {_or_several(told['partition'], 'several partitions')},"
-        f" {_or_several(told['rounds'])} rounds."
+        f"{_or_several(common['dataset'], 'several data sets')}, {_or_several(common['clients'])}"
+        f" clients, {_or_several(common['partition'], 'several partitions')},"
+        f" {_or_several(common['rounds'])} rounds."
     )
     if document["not_tuned"]:
         best += f" Not tuned, while others were: {', '.join(document['not_tuned'])}."
@@ -315,8 +318,8 @@ def csv_text(document: Document) -> str:
 
 def _in_seed(row: Row, domain: str, seed: int) -> float | None:
     """Return what a domain's honest clients score in one run; None if they have no figure."""
-    told = row["by_domain"].get(domain)
-    found: float | None = None if told is None else told["per_seed"][seed]
+    figures = row["by_domain"].get(domain)
+    found: float | None = None if figures is None else figures["per_seed"][seed]
     return found
 
 
@@ -368,5 +371,3 @@ TABLES = {"table": table_text, "markdown": markdown, "latex": latex}
 """Formats that show as much as is asked for."""
 
 FORMATS: dict[str, Callable[[Document], str]] = {**TABLES, "csv": csv_text, "json": _json}
-ENDINGS = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
-"""What the name of a file says about its format."""
