@@ -39,7 +39,7 @@ class _Watch(event.Listener):  # type: ignore[misc]  # numba has no types
             begun.pop().close()
 
 
-# Whoever needs a kernel holds the lock, also while it is loaded from the cache.
+# A thread that needs a kernel holds the lock, also while it is loaded from the cache.
 event.register("numba:compiler_lock", _Watch(compiling=False))
 event.register("numba:compile", _Watch(compiling=True))
 

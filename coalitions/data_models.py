@@ -9,7 +9,8 @@ from coalitions.registry import Registry
 
 DATA_MODELS: Registry[Callable[[bool], Any]] = Registry("model", "coalitions.data_models")
 """Functions that return a model which is not yet trained: an estimator of scikit-learn, or anything
-with ``fit(X, y)`` and ``predict(X)``. They are told whether it is to predict classes, else numbers.
+with ``fit(X, y)`` and ``predict(X)``. The argument says whether it predicts
+classes; otherwise it predicts numbers.
 
 Examples
 --------

@@ -89,7 +89,7 @@ def value_table(
         Most coalitions of one call to the game.
     between
         Called with the coalitions evaluated so far and all of them, before the first call and
-        after each; whoever raises there ends the work.
+        after each; an exception in it ends the work.
     known
         The first values, which the game is not asked for again.
     """

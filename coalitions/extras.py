@@ -50,10 +50,10 @@ def _clone() -> Path | None:
     if (here / "pyproject.toml").is_file():
         return here
     try:
-        told = json.loads(distribution("coalition-kit").read_text("direct_url.json") or "{}")
+        origin = json.loads(distribution("coalition-kit").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, OSError, ValueError):
         return None
-    url = urlsplit(told.get("url", ""))
+    url = urlsplit(origin.get("url", ""))
     there = Path(url2pathname(url.path))
     found = url.scheme == "file" and (there / "pyproject.toml").is_file()
     return there if found else None

@@ -113,7 +113,7 @@ class SynergyGraph:
         ``"mean"``, ``"sum"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not
         symmetric. What a few operations round off (1.8e-15 of the number) makes no difference.
     missing
-        What a pair is worth of which nothing is known (NaN). If one of s_ij and s_ji is known, it
+        The weight of a pair whose synergy is unknown (NaN). If one of s_ij and s_ji is known, it
         counts for both. Without it, NaN is refused.
     threshold
         A number to subtract from every pair, or ``"mean"``: that of all pairs. Correlations and
@@ -231,7 +231,7 @@ class SynergyGraph:
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
-        """The players as whoever made the graph calls them: nodes, labels, or 0 … n−1.
+        """The players as the graph's author calls them: nodes, labels, or 0 … n−1.
 
         Examples
         --------
@@ -740,11 +740,11 @@ def _checked_matrix(
     matrix = np.ascontiguousarray(matrix)
     if treatment.threshold is not None and len(matrix) > 1:
         above = matrix[np.triu_indices(len(matrix), 1)]
-        limit, told = _limit(treatment.threshold, above)
+        limit, remark = _limit(treatment.threshold, above)
         matrix -= limit
         np.fill_diagonal(matrix, 0.0)
         _check_finite(matrix)
-        remarks.append(told)
+        remarks.append(remark)
     matrix.flags.writeable = False
     return matrix, tuple(remarks)
 
@@ -781,7 +781,7 @@ def _check_finite(weights: np.ndarray[Any, np.dtype[np.float64]]) -> None:
 
 def _symmetrised(how: str, one: Any, other: Any) -> Any:  # noqa: ANN401 (arrays of one shape)
     """Return what becomes of the two directions of pairs."""
-    with np.errstate(over="ignore"):  # told in a sentence
+    with np.errstate(over="ignore"):  # refused below, in a sentence
         both = SYMMETRISE[how](one, other)
     _check_finite(both)
     return both
@@ -809,7 +809,7 @@ def _not_the_same(a: str, b: str, one: float, other: float) -> InvalidInputError
 
 
 def _fill_in(matrix: FloatMatrix, missing: float) -> list[str]:
-    """Give pairs of which nothing is known a value; one of two cells is enough to know it."""
+    """Give pairs whose synergy is unknown a weight; one of two cells is enough to know it."""
     try:
         value = float(missing)
     except (TypeError, ValueError):
@@ -839,8 +839,8 @@ def _ignore_diagonal(
     if not len(given):
         return
     ones = np.abs(own - 1) <= NEARLY_ONE
-    alike = bool(ones.all()) and float(np.nanmax(np.abs(weights))) <= 1 + NEARLY_ONE
-    if alike and treatment.threshold is not None:
+    like_correlations = bool(ones.all()) and float(np.nanmax(np.abs(weights))) <= 1 + NEARLY_ONE
+    if like_correlations and treatment.threshold is not None:
         return
     hint = (
         "; these look like correlations or similarities, which need a threshold: a pair below it"
@@ -848,7 +848,8 @@ def _ignore_diagonal(
     )
     warn_caller(
         f"the diagonal is ignored: {labels[given[0]]!r} has {own[given[0]]:g} with itself, but a"
-        f" player's own worth does not change which structure is best{hint if alike else ''}"
+        f" player's own worth does not change which structure is best"
+        f"{hint if like_correlations else ''}"
     )
 
 
@@ -961,7 +962,7 @@ def _checked_edges(
 ) -> tuple[Edges, tuple[str, ...]]:
     """Return the edges, and remarks on what became of their weights."""
     ends = _ends(i), _ends(j)
-    with np.errstate(invalid="ignore"):  # told below, by comparison
+    with np.errstate(invalid="ignore"):  # found below, by comparison
         a, b = (end.astype(np.int64, copy=False) for end in ends)
     w = _floats(weight, "weights of the edges are")
     if not (a.shape == b.shape == w.shape and a.ndim == 1):
@@ -995,8 +996,8 @@ def _checked_edges(
                 " are listed; list all pairs, or give a matrix"
             )
         if n_pairs:
-            limit, told = _limit(threshold, w)
-            w, remarks = w - limit, (told,)
+            limit, remark = _limit(threshold, w)
+            w, remarks = w - limit, (remark,)
             _check_finite(w)
     edges = _ordered(a, b, w)
     again = (edges.i[1:] == edges.i[:-1]) & (edges.j[1:] == edges.j[:-1])

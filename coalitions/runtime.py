@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The clock
 
 PATIENCE = 1.0
-"""Seconds of compiling after which somebody who waits is told."""
+"""Seconds of compiling after which we say that we compile."""
 
 
 class _Stopwatch(threading.local):

@@ -136,7 +136,7 @@ class Nodes(tuple[Hashable, ...]):
     """
 
     warned = False
-    """Whether the user was told which of two players a number means."""
+    """Whether we have already said which of two players a number means."""
 
     @functools.cached_property
     def place(self) -> dict[Hashable, int]:

@@ -38,8 +38,10 @@ def test_the_wheel_holds_the_four_packages_and_no_tests(copy):
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == set(LAYERS)
     for layer in LAYERS:
         assert f"{layer}/py.typed" in names
-        shipped = {name for name in names if name.startswith(f"{layer}/") and name.endswith(".py")}
-        written = {str(path.relative_to(ROOT)) for path in (ROOT / layer).rglob("*.py")}
+        kinds = (".py", ".pyi")  # a package's public names are in its stub
+        shipped = {name for name in names if name.startswith(f"{layer}/") and name.endswith(kinds)}
+        written = {str(path.relative_to(ROOT)) for path in (ROOT / layer).rglob("*.py*")}
+        written = {name for name in written if name.endswith(kinds)}
         assert shipped == written
     template = {path.name for path in (ROOT / "learners" / "flower" / "template").rglob("*.*")}
     assert template <= {name.rsplit("/", 1)[-1] for name in names}

@@ -53,7 +53,7 @@ def check_whole(path: str | Path) -> None:
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
-        return  # whoever opens it says why it cannot
+        return  # the call that opens it says why it cannot
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or str(path).startswith(_STREAMS)):
         raise InvalidInputError(
             f"{path}: is a pipe or a device, not a file; save what comes out of it to a file first,"
@@ -148,7 +148,7 @@ def text_lines(stream: IO[bytes], where: str) -> Iterator[io.TextIOWrapper]:
         with _decoding(where):
             yield lines
     finally:
-        lines.detach()  # whoever opened the stream closes it
+        lines.detach()  # the caller opened the stream and closes it
 
 
 def load_json(content: bytes, where: str) -> Any:  # noqa: ANN401 (whatever the document holds)

@@ -101,7 +101,7 @@ def _decoded(stream: IO[bytes], where: str, expected: str) -> Records:
         except UnicodeError as error:
             failed = error
         finally:
-            lines.detach()  # whoever opened the stream closes it
+            lines.detach()  # the caller opened the stream and closes it
     odd = f" ({failed.object[failed.start]:#04x})" if isinstance(failed, UnicodeDecodeError) else ""
     raise InvalidInputError(f"{where}: is not UTF-8 text{odd}; save it as UTF-8")
 
@@ -141,9 +141,9 @@ def _separator(sample: str, expected: str, where: str) -> str:
     A comma may be a decimal mark, so what is rarer in prose is preferred among equals.
     """
     first, *_ = sample.split("\n", 1)
-    told = first.strip().strip('"')
-    if told.startswith("sep=") and len(told) == 5:  # Excel's own way to say it
-        return told[4]
+    line = first.strip().strip('"')
+    if line.startswith("sep=") and len(line) == 5:  # Excel's own way to say it
+        return line[4]
     best, most = expected, (0.0, 1)
     for separator in dict.fromkeys(["\t", ";", "|", ",", expected]):
         rows = _sampled(sample, separator, where)

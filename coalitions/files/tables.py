@@ -1,7 +1,8 @@
 """Tables as spreadsheets and statistics programs write them: a matrix, or a list of pairs.
 
 The separator, the encoding and the decimal mark are found out, titles and empty margins left out,
-and names looked for where programs put them. Whoever asks is told what was understood.
+and names looked for where programs put them. A caller who asks gets a sentence about what was
+understood.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": 
 
 @dataclass
 class Understood:
-    """What was found out about a table, to be told in a line; empty if it was plain.
+    """What was found out about a table, as one line; empty if it was plain.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ def read_text_table(
         except UnicodeError as error:
             failed = error
         finally:
-            lines.detach()  # whoever opened the stream closes it
+            lines.detach()  # the caller opened the stream and closes it
     odd = f" ({failed.object[failed.start]:#04x})" if isinstance(failed, UnicodeDecodeError) else ""
     raise InvalidInputError(f"{where}: is not UTF-8 text{odd}; save it as UTF-8")
 
@@ -159,9 +160,9 @@ def read_text_table(
 def _separator(sample: str, expected: str) -> str:
     """Return the separator of a text: what gives most lines cells with a number at the end."""
     first, *_ = sample.split("\n", 1)
-    told = first.strip().strip('"')
-    if told.startswith("sep=") and len(told) == 5:  # Excel's own way to say it
-        return told[4]
+    line = first.strip().strip('"')
+    if line.startswith("sep=") and len(line) == 5:  # Excel's own way to say it
+        return line[4]
     lines = sample.splitlines()
     if len(sample) == SAMPLE:
         lines = lines[:-1] or lines  # the last one is cut
@@ -233,9 +234,9 @@ def graph_of_rows(
     else:
         matrix, labels = _matrix(lines, where, understood, treatment.missing)
         graph = SynergyGraph(matrix, labels, **{**treatment.asked, "missing": None})
-    told = understood.line(where, graph)
-    if tell is not None and told is not None:
-        tell(told)
+    remark = understood.line(where, graph)
+    if tell is not None and remark is not None:
+        tell(remark)
     return graph
 
 
@@ -387,8 +388,8 @@ def _pairs(lines: list[_Line], where: str, understood: Understood) -> list[Pair]
             raise _not_a_number(where, line, w, understood)
         pairs.append((names[0], names[1], weight))
     heads = " ".join(str(lines[0][column]).strip() for column in columns) if headed else ""
-    told = f" ({heads})" if headed else ""
-    understood.notes.append(f"{len(pairs)} {_many('pair', len(pairs))}{told}")
+    headings = f" ({heads})" if headed else ""
+    understood.notes.append(f"{len(pairs)} {_many('pair', len(pairs))}{headings}")
     return pairs
 
 

@@ -38,10 +38,10 @@ def disk_trouble_named(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = storage_error(error, path)
-        if told is None:
+        clearer = storage_error(error, path)
+        if clearer is None:
             raise
-        raise told from None
+        raise clearer from None
 
 
 # ----------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def held(path: Path, complaint: str) -> Iterator[None]:
         except OSError:  # a file system without locks
             pass
         else:
-            # Whoever held it may have let go, and removed it, between our opening and locking.
+            # Another process may have released and removed it between our opening and locking.
             if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 raise InvalidInputError(complaint)
         try:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatVector, as_coalitions, evaluate, has_texts
+from coalitions.game import FloatVector, answers_checked, as_coalitions, evaluate, has_texts
 
 TAKES = ("matrix", "row", "members")
 
 
+@answers_checked
 class FunctionGame:
     """The game of a Python function.
 

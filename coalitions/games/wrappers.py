@@ -16,6 +16,7 @@ from coalitions.game import (
     FloatVector,
     Game,
     IntVector,
+    answers_checked,
     as_coalitions,
     evaluate,
     labels_of,
@@ -46,6 +47,7 @@ def cached(game: Game, *, limit: int | None = None) -> CachedGame:
     return CachedGame(game, limit)
 
 
+@answers_checked
 class CachedGame:
     """A game that remembers; see `cached`.
 

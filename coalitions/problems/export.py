@@ -29,15 +29,15 @@ def to_shap(result: Estimate | Sequence[Estimate], game: Game | Sequence[Game]) 
     import shap  # type: ignore[import-not-found, unused-ignore]
 
     if isinstance(result, Estimate):
-        return shap.Explanation(**_told(result, game))
-    told = [_told(one, its) for one, its in _paired(result, game)]
-    if any(each["feature_names"] != told[0]["feature_names"] for each in told):
+        return shap.Explanation(**_fields(result, game))
+    fields = [_fields(one, its) for one, its in _paired(result, game)]
+    if any(each["feature_names"] != fields[0]["feature_names"] for each in fields):
         raise InvalidInputError("the games have different players; explain them one by one")
     stacked = {
-        name: None if told[0][name] is None else np.array([each[name] for each in told])
+        name: None if fields[0][name] is None else np.array([each[name] for each in fields])
         for name in ("values", "base_values", "data", "error_std")
     }
-    return shap.Explanation(**stacked, feature_names=told[0]["feature_names"])
+    return shap.Explanation(**stacked, feature_names=fields[0]["feature_names"])
 
 
 def to_shapiq(
@@ -75,8 +75,8 @@ def _interaction_values(result: Estimate | Interactions, game: Any) -> Any:  # n
         base = _empty(game)
         index, order, scores = result.index, result.order, {(): base, **result.mapping}
     else:
-        told = _told(result, game)
-        base, index, order = told["base_values"], "SV", 1
+        fields = _fields(result, game)
+        base, index, order = fields["base_values"], "SV", 1
         scores = {(): base, **{(k,): float(result.values[k]) for k in range(n)}}
     return InteractionValues(
         np.array(list(scores.values())),
@@ -102,7 +102,7 @@ def _empty(game: Game) -> float:
     return float(evaluate(game, np.zeros((1, players_of(game)), np.bool_))[0])
 
 
-def _told(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a game, or a list by mistake)
+def _fields(result: Estimate, game: Any) -> dict[str, Any]:  # noqa: ANN401 (a game, or a list by mistake)
     n = players_of(game)
     if result.values.shape != (n,):
         raise InvalidInputError(

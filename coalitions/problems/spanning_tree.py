@@ -1,4 +1,4 @@
-"""The minimum-cost tree game: a network that all hang on, shared by those who need it."""
+"""The minimum-cost tree game: the costs of a network, shared by those it connects."""
 
 from __future__ import annotations
 

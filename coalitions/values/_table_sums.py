@@ -16,7 +16,7 @@ BLOCK_BITS = 12
 
 @njit(cache=True)
 def lane_sum(values: Any) -> float:  # noqa: ANN401
-    """Return the sum, added up in four lanes: fast, and in one order whoever compiles it.
+    """Return the sum, added up in four lanes: fast, and in one order with any compiler.
 
     To let the compiler choose the order (fast-math) would be as fast, but code that was just
     compiled then rounds otherwise than the same code from the cache.

@@ -29,6 +29,7 @@ from coalitions.game import (
     FloatVector,
     Game,
     Kernel,
+    answers_checked,
     closed_form_of,
     evaluate,
     kernel_of,
@@ -101,7 +102,7 @@ class Evaluator:
         Raise `SpentError` as soon as the budget is spent: what was evaluated is remembered, and
         the estimator does not come to its estimate.
     exponent
-        Values are told in units of 2^exponent. It is 0 unless an estimator samples, see
+        Values are given in units of 2^exponent. It is 0 unless an estimator samples, see
         `Sampler.estimate`, and the largest value is not an `ORDINARY` one.
     """
 
@@ -182,11 +183,12 @@ class Evaluator:
     def __call__(self, coalitions: BoolMatrix) -> FloatVector:
         """Return the values of the coalitions [m, n], one for each row."""
         values = self._memory(coalitions)
-        if self.without_estimate and self.left < 2:  # of pairs, one may be left over
+        # Coalitions come in pairs, so one evaluation that is left may be of no use.
+        if self.without_estimate and self.left < 2:
             raise SpentError
         return self._in_units(values)
 
-    def told_in_units(self, sampler: Sampler, seed: int) -> Sampled:
+    def sampled_in_units(self, sampler: Sampler, seed: int) -> Sampled:
         """Return the estimate of a sampler that sees values of an ordinary size.
 
         The squares of values of 1e160 overflow, and those of 1e−160 vanish. A power of two is
@@ -249,6 +251,7 @@ class Evaluator:
             raise TooLongError
 
 
+@answers_checked
 class _Split:
     """The game in calls of at most the evaluator's batch size, with a report after each."""
 
@@ -502,7 +505,7 @@ class Concept:
         last = _Stage(estimator, choice, evaluator.budget)
         if target_error is None or exact:
             try:
-                return _Outcome(evaluator.told_in_units(estimator, seed), choice, "")
+                return _Outcome(evaluator.sampled_in_units(estimator, seed), choice, "")
             except TooLongError:
                 evaluator.go_slowly()
             # There is time for an estimate on the way, which Ctrl-C can return.
@@ -533,7 +536,7 @@ class _Stage(NamedTuple):
 
     def estimated(self, evaluator: Evaluator, seed: int) -> _Outcome:
         """Return the estimate and how many evaluations it has."""
-        sampled = evaluator.told_in_units(self.sampler, seed)
+        sampled = evaluator.sampled_in_units(self.sampler, seed)
         counted = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
         return _Outcome(replace(sampled, evaluations=counted), self.choice, "")
 

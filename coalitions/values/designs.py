@@ -214,9 +214,9 @@ FOLDS = 4
 ROUNDING = 1e-12
 """Values count as the same up to this, relative to the largest."""
 
-TOLD = 1e-5
-"""A model tells a pair if it is off by no more than this, relative to the largest value. Held-out
-residuals of smooth games are some 1e-4 and more; what is less is the jitter of an exact fit."""
+EXACT_FIT = 1e-5
+"""A model fits a pair exactly if its error is no more than this, relative to the largest value.
+Held-out residuals of smooth games are some 1e-4 and more; less is the jitter of an exact fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,15 +284,15 @@ class Pool:
     def missing(self) -> FloatVector:
         """Which share of the pairs of each size is not in the pool."""
         n = self.n_players
-        there = [1, *(n_subsets(n, s, halved=2 * s == n) for s in range(1, n // 2 + 1))]
-        pairs = zip(self.taken, there, strict=True)
+        existing = [1, *(n_subsets(n, s, halved=2 * s == n) for s in range(1, n // 2 + 1))]
+        pairs = zip(self.taken, existing, strict=True)
         return np.array([1 - int(taken) / all_ for taken, all_ in pairs])
 
     @cached_property
-    def alike(self) -> bool:
+    def equal_by_size(self) -> bool:
         """Whether all pairs of a size that is not complete have the same value.
 
-        Then what was seen at such sizes makes no player stand out.
+        Then the known pairs of such sizes show no difference between players.
         """
         off = np.abs(self._off_sizes(self.odd))[self._partly]
         return bool(off.max(initial=0.0) <= ROUNDING * np.abs(self.odd).max())
@@ -305,7 +305,7 @@ class Pool:
 
     @cached_property
     def additive(self) -> bool:
-        """Whether all pairs are told by those of single players, and by their sizes."""
+        """Whether single players and the sizes determine the values of all pairs."""
         alone, n = self.sizes == 1, self.n_players
         if n < 3 or self.missing[1] > 0.0 or not self.missing.any():
             return False
@@ -316,32 +316,32 @@ class Pool:
         return bool(off.max() <= ROUNDING * np.abs(self.odd).max())
 
     @cached_property
-    def unheard(self) -> float:
-        """What the square of the next pair may be where only simple ones were seen; else 0.
+    def surprise(self) -> float:
+        """The mean square to expect of the next pair's error in a simple game; 0 in others.
 
-        By Laplace's rule of succession, the next pair may be the first that is not so simple. Where
-        all are alike, it may go the other way. If no pair goes either way, it may make as much of a
-        difference as (N, ∅), or as any coalition. In an additive game it may be as far off as pairs
-        of one size are from each other.
+        By Laplace's rule of succession, the next pair may be the first that breaks the pattern.
+        If all pairs of a size are equal, it may have the opposite value. If all of them are 0, it
+        may be as large as (N, ∅), or as any coalition. In an additive game its error may be as
+        large as the differences between pairs of one size.
         """
-        if self.alike:
+        if self.equal_by_size:
             other_way = 2 * float(np.abs(self.odd[self._partly]).max(initial=0.0))
             swing = max(other_way, abs(float(self.odd[0]))) if self.odd.any() else self._range
             return swing**2 / (int(self._partly.sum()) + 1)
-        return self._apart / (len(self.odd) + 1) if self.additive else 0.0
+        return self._spread / (len(self.odd) + 1) if self.additive else 0.0
 
-    def untold(self, residual: FloatVector) -> float:
-        """Return the same for a model that tells all pairs of a game that is not so simple.
+    def surprise_of_fit(self, residual: FloatVector) -> float:
+        """Return the same for a model that fits all pairs of a game that is not simple; else 0.
 
         Only pairs of sizes that are not complete count. Some of them were needed to fit the model,
-        so they prove less than those of an additive game, which single players tell alone.
+        so they prove less than those of an additive game, which single players determine.
         """
         counted = np.abs(residual)[self._partly]
-        told = bool((counted <= TOLD * np.abs(self.odd).max()).all())
-        return self._apart if told and not (self.alike or self.additive) else 0.0
+        exact_fit = bool((counted <= EXACT_FIT * np.abs(self.odd).max()).all())
+        return self._spread if exact_fit and not (self.equal_by_size or self.additive) else 0.0
 
     @property
-    def _apart(self) -> float:
+    def _spread(self) -> float:
         """How far pairs of one size are from each other: the mean square."""
         return float((self._off_sizes(self.odd)[1:] ** 2).mean())
 

@@ -1,9 +1,14 @@
-"""What every estimator of Shapley values promises: checks for ours, and for plug-ins."""
+"""What every estimator promises: checks for ours, and for plug-ins."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
+from coalitions.enumeration import value_table
 from coalitions.errors import BudgetError
 from coalitions.game import BoolMatrix, FloatVector, Game
 from coalitions.games.function import FunctionGame
@@ -11,7 +16,16 @@ from coalitions.games.table import TableGame
 from coalitions.games.unanimity import UnanimityGame
 from coalitions.registry import Checks
 from coalitions.values.estimate import Estimate
-from coalitions.values.estimator import AXIOMS, ESTIMATORS
+from coalitions.values.estimator import (
+    AXIOMS,
+    ESTIMATORS,
+    INTERACTION_ESTIMATORS,
+    PAIR_ESTIMATORS,
+    SEMIVALUE_ESTIMATORS,
+    Sampler,
+)
+from coalitions.values.interactions import interactions, pairwise_interactions
+from coalitions.values.semivalues import banzhaf, beta_shapley
 from coalitions.values.shapley import shapley
 
 RUNS = 200
@@ -78,7 +92,7 @@ def budget_fault(name: str, game: Game, budget: int, seed: int = 0) -> str | Non
     found = shapley(asked, name, budget, seed=seed)
     if not found.evaluations == len(set(asked.seen)) == len(asked.seen) <= budget:
         return (
-            f"with a budget of {budget} it evaluated {len(set(asked.seen))} coalitions and told of"
+            f"with a budget of {budget} it evaluated {len(set(asked.seen))} coalitions, and reports"
             f" {found.evaluations}"
         )
     if not np.isfinite(found.values).all() or not (found.stderr >= 0).all():
@@ -254,3 +268,121 @@ def _unbiased(name: str) -> str | None:
     if not COVER[0] <= cover <= COVER[1]:
         return f"its intervals of 95 % cover the value in {cover:.1%} of {RUNS} estimates"
     return None
+
+
+# ----------------------------------------------------------------------------------------
+# Estimators of semivalues, of pairs and of interactions
+
+
+def semivalue_checks(name: str) -> Checks:
+    """Give what is checked of the semivalue estimator that is registered by this name."""
+    kind = SEMIVALUE_ESTIMATORS[name]
+    ask = partial(banzhaf if kind.banzhaf_only else _beta_shapley, method=name)
+    return _sampler_checks(kind, ask)
+
+
+def pair_checks(name: str) -> Checks:
+    """Give what is checked of the estimator of pairs, for each index that it knows."""
+    kind = PAIR_ESTIMATORS[name]
+    for index in ("shapley", "banzhaf"):
+        if index in kind.indices:
+            ask = partial(pairwise_interactions, index=index, method=name)
+            for promise, fault_of in _sampler_checks(kind, ask):
+                yield f"{index}: {promise}", fault_of
+
+
+def interaction_checks(name: str) -> Checks:
+    """Give what is checked of the estimator of interactions that is registered by this name."""
+    return _sampler_checks(INTERACTION_ESTIMATORS[name], partial(interactions, method=name))
+
+
+def _beta_shapley(game: Game, **more: Any) -> Estimate:  # noqa: ANN401 (of `beta_shapley`)
+    return beta_shapley(game, 2, 1, **more)
+
+
+def _sampler_checks(kind: type[Sampler], ask: Callable[..., Any]) -> Checks:
+    """Give what is checked of an estimator of any kind.
+
+    Parameters
+    ----------
+    kind
+        Its class.
+    ask
+        Maps a game, a budget, a seed and a batch size to values and standard errors.
+    """
+    yield "says what it is", lambda: None if (kind.__doc__ or "").strip() else "it has no docstring"
+    yield "the budget is kept", lambda: _sampler_budget(ask)
+    yield "too small a budget is refused", lambda: _sampler_refuses(ask)
+    yield "the same seed gives the same values", lambda: _sampler_repeats(ask)
+    yield "batches change nothing", lambda: _sampler_batches(ask)
+    yield "nothing to share", lambda: _sampler_trivial(ask)
+    yield "close to the exact values with all coalitions", lambda: _sampler_close(ask)
+
+
+PLENTY = 256
+"""Evaluations for a game of eight players: all of its coalitions."""
+
+
+def _sampler_budget(ask: Callable[..., Any]) -> str | None:
+    for budget in (PLENTY // 2, PLENTY):
+        asked = Recorder(mixed_game())
+        try:
+            found = ask(asked, budget=budget)
+        except BudgetError:
+            continue  # it needs more
+        if not found.evaluations == len(set(asked.seen)) == len(asked.seen) <= budget:
+            return (
+                f"with a budget of {budget} it evaluated {len(set(asked.seen))} coalitions, and"
+                f" reports {found.evaluations}"
+            )
+        if not np.isfinite(found.values).all() or not (found.stderr >= 0).all():
+            return f"with a budget of {budget} values are not finite, or errors negative"
+    return None
+
+
+def _sampler_refuses(ask: Callable[..., Any]) -> str | None:
+    try:
+        ask(Recorder(mixed_game()), budget=2)
+    except BudgetError:
+        return None
+    return "two evaluations are enough for eight players: minimum_budget is too small"
+
+
+def _sampler_repeats(ask: Callable[..., Any]) -> str | None:
+    first, second = (ask(Recorder(mixed_game()), budget=PLENTY, seed=1) for _ in range(2))
+    same = _same(first, second)
+    return None if same else "two calls with seed 1 differ: take all chance from the seed"
+
+
+def _sampler_batches(ask: Callable[..., Any]) -> str | None:
+    split = Recorder(mixed_game())
+    whole = ask(Recorder(mixed_game()), budget=PLENTY, seed=3)
+    parts = ask(split, budget=PLENTY, seed=3, batch_size=7)
+    if max(split.batches) > 7:
+        return "with batch_size=7 it asks for more at a time"
+    return None if _same(whole, parts) else "with batch_size=7 the values are others"
+
+
+def _sampler_trivial(ask: Callable[..., Any]) -> str | None:
+    found = ask(plain(np.zeros(PLENTY)), budget=PLENTY)
+    if max(np.abs(found.values).max(), found.stderr.max()) > 1e-12:
+        return "where every coalition is worth 0, some value or error is not"
+    return None
+
+
+def _sampler_close(ask: Callable[..., Any]) -> str | None:
+    """Compare the mean of some estimates with the exact values, by the spread of the estimates."""
+    truth = ask(plain(mixed_table()), budget=PLENTY, method="exact").values
+    runs = np.array([ask(plain(mixed_table()), budget=PLENTY, seed=s).values for s in range(8)])
+    error = np.sqrt(np.mean((runs.mean(axis=0) - truth) ** 2))
+    if error > 0.5 * np.sqrt(np.mean(truth**2)) + 1e-9:
+        return (
+            f"the mean of 8 estimates is {error:.3g} off, where values are about"
+            f" {np.sqrt(np.mean(truth**2)):.3g}"
+        )
+    return None
+
+
+def mixed_table() -> FloatVector:
+    """Return the values of all coalitions of `mixed_game`."""
+    return value_table(mixed_game())

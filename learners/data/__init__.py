@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from coalitions.importing import lazy_package
 
-from coalitions.importing import lazy_names
-
-if TYPE_CHECKING:
-    from learners.data.own.hugging_face import from_hf
-
-__all__ = ["from_hf"]
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name of the package)
-    return lazy_names(__name__, {"learners.data.own.hugging_face": ("from_hf",)}, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_package(__name__, __file__)  # the names: __init__.pyi

@@ -153,9 +153,9 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     """Return the Shapley values of the residual outside the pool, and their variances.
 
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
-    player i, less that on pairs without i, is an unbiased guess of what it misses on pairs that
-    were never evaluated. The sum over the players is none of the guess: efficiency settles it.
-    Where a simple game tells all pairs, that nothing is left over proves little.
+    player i, less that on pairs without i, is an unbiased estimate of what it misses on pairs
+    that were never evaluated. The sum over the players needs no estimate: it is known.
+    If a simple game fits all pairs, a residual of 0 proves little: see `Pool.surprise`.
     """
     n = pool.n_players
     total, variance = np.zeros(n), np.zeros(n)
@@ -168,8 +168,8 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     partly = pool.missing > 0
     usual = squares[partly].sum() / max(1, pool.taken[partly].sum())
     # Laplace's rule of succession: the next pair may be the first that is not so simple.
-    least = pool.untold(residual) / (len(pool.odd) + 1)
-    usual = max(usual, least, pool.unheard)
+    least = pool.surprise_of_fit(residual) / (len(pool.odd) + 1)
+    usual = max(usual, least, pool.surprise)
     for s in range(1, n // 2 + 1):
         if pool.missing[s] == 0.0:
             continue

@@ -242,10 +242,10 @@ class Star(SemivalueEstimator):
         rank = rng.permuted(np.tile(np.arange(n), (n_stars, 1)), axis=1)
         # A star tells about half of the players or more: two of opposite ranks, about everybody.
         rank[1::2] = n - 1 - rank[: n_stars - 1 : 2]
-        told = rank < rays[drawn][:, None]
-        # The centre is everybody else and gains a player, or is those told about and loses one.
-        centres = told ^ upward[drawn][:, None]
-        star, player = np.nonzero(told)
+        on_ray = rank < rays[drawn][:, None]
+        # The centre is everybody else, and gains a player; or the players on rays, and loses one.
+        centres = on_ray ^ upward[drawn][:, None]
+        star, player = np.nonzero(on_ray)
         ends = centres[star]
         ends[np.arange(len(star)), player] ^= True
         values = game(np.concatenate([centres, ends]))

@@ -60,10 +60,21 @@ def process_parts(asked: IndexQuestion) -> tuple[list[IndexModel], list[IndexMod
 
 
 def _even(asked: IndexQuestion, odd: Covariance) -> list[IndexModel]:
+    r"""Return the posterior mean of a process for the even part of the game.
+
+    With signs z and t of n players its covariance has three parts,
+
+    .. math:: \frac{\cosh(\tfrac12 \sum_i \theta_i z_i t_i)}{\cosh(\tfrac12 \sum_i \theta_i)}
+        + q\,(z \cdot t / n)^2 + c\,[e^{-|s-t|/\ell} + e^{-|n-s-t|/\ell}],
+
+    where θ and ℓ are those of the odd part, θ times one common factor. The parameters are the
+    logarithms of q, of c, of this factor, and of one factor of the noise.
+    """
     from scipy.linalg import cho_factor, cho_solve, lapack
     from scipy.optimize import minimize
 
     pool, n = asked.pool, asked.pool.n_players
+    # 1. The values: centred, and scaled to at most 1 for the search.
     target = asked.target(0)
     mean = float(np.average(target, weights=asked.pair_weights))
     scale = float(np.abs(target - mean).max())
@@ -76,6 +87,7 @@ def _even(asked: IndexQuestion, odd: Covariance) -> list[IndexModel]:
     def covariance(rows: FloatMatrix, others: FloatMatrix, logs: FloatVector) -> FloatMatrix:
         square, by_size, more, _ = np.exp(logs)
         theta = np.minimum(odd.theta * more, 200.0)
+        # cosh over cosh, both divided by e^{Σθ/2} so that neither overflows
         exponent = (rows * (theta / 2)) @ others.T
         top = theta.sum()
         total: FloatMatrix = np.exp(exponent - top / 2) + np.exp(-exponent - top / 2)
@@ -91,6 +103,7 @@ def _even(asked: IndexQuestion, odd: Covariance) -> list[IndexModel]:
         matrix.flat[:: len(rows) + 1] += noise + JITTER * matrix.diagonal()
         return matrix
 
+    # 2. The parameters: marginal likelihood with the best overall scale, times a weak prior.
     prior = np.array([0.0, 0.0, 0.0, 0.0])
 
     def loss(logs: FloatVector) -> float:
@@ -110,6 +123,8 @@ def _even(asked: IndexQuestion, odd: Covariance) -> list[IndexModel]:
         loss, prior, method="Nelder-Mead", options=options
     )
     logs = np.clip(answer.x, -12.0, 8.0)
+
+    # 3. The posterior mean, and at each pair the one that has not seen it (`process.posterior`).
     signs = pool.signs[fitted_to]
     values = target[fitted_to] - mean
     matrix = noisy(signs, logs)
@@ -120,6 +135,8 @@ def _even(asked: IndexQuestion, odd: Covariance) -> list[IndexModel]:
     fitted = covariance(pool.signs, signs, logs) @ weights
     held_out = fitted.copy()
     held_out[fitted_to] = values - weights / precision
+
+    # 4. The index of the mean, part by part.
     square, by_size, more, _ = np.exp(logs)
     theta = np.minimum(odd.theta * more, 200.0)
     plain = _product_part(asked, theta, signs, weights, 1.0)
@@ -146,24 +163,27 @@ def _product_part(
 ) -> Parts:
     r"""Return the integrals of the products' odd (−1) or even part.
 
-    With everybody joining with probability p, the mean of :math:`\prod_j e^{\theta_j (z_j t_j -
+    If each player joins with probability p, the mean of :math:`\prod_j e^{\theta_j (z_j t_j -
     1)/2}` is a product of means f_j; in a joint contribution of S the factor of each member is
     :math:`t_i (1 - e^{-\theta_i})` instead.
     """
     n, index = signs.shape[1], asked.index
     decay = np.exp(-theta)
-    both = np.concatenate([signs, -signs])
+    # The odd or even part is the product at T plus or minus the one at N∖T, over a common norm.
+    doubled = np.concatenate([signs, -signs])
     top = float(theta.sum())
     norm = 1 + np.exp(-top) if parity > 0 else -np.expm1(-top)
     each = np.concatenate([weights, parity * weights]) / norm
-    step = both * (1 - decay)
+    step = doubled * (1 - decay)  # what a member of S adds: t_i (1 − e^{−θ_i})
     plain = {size: np.zeros(comb(n, size)) for size in index.sizes()}
+    # Sizes that share a point of the measure share its products.
     by_point: dict[float, dict[int, float]] = {}
     for size in index.sizes():
         for point, weight in zip(*index.measure(size, n), strict=True):
             by_point.setdefault(float(point), {})[size] = float(weight)
     for p, shares in by_point.items():
-        factors = np.where(both > 0, p + (1 - p) * decay, p * decay + (1 - p))
+        factors = np.where(doubled > 0, p + (1 - p) * decay, p * decay + (1 - p))
+        # Π_{j∉S} f_j Π_{i∈S} step_i = Π_j f_j Π_{i∈S} step_i / f_i
         whole = each * factors.prod(axis=1)
         ratio = step / factors
         for size, share in shares.items():
@@ -223,7 +243,8 @@ def _add_tilted(
         others = n - size
         r = np.arange(others + 1)
         mean = 2 * r / others - 1 if others else np.zeros(1)
-        own, rest = np.zeros(n + 1), np.zeros(n + 1)  # by |T|: for t(S), and for the other signs
+        # By |T|: the factor of t(S), and that of the sum of the other signs, t(N) − t(S).
+        own, rest = np.zeros(n + 1), np.zeros(n + 1)
         for inside in range(size + 1):
             sign = (-1.0) ** (size - inside)
             ways = comb(size, inside)
@@ -248,7 +269,11 @@ def _sum_over_members(each: FloatVector, size: int) -> FloatVector:
 def _add_square(
     asked: IndexQuestion, plain: Parts, signs: FloatMatrix, weights: FloatVector
 ) -> None:
-    r"""Add :math:`(z \cdot t)^2 = n + \sum_{i \ne j} t_i t_j z_i z_j`."""
+    r"""Add :math:`(z \cdot t)^2 = n + \sum_{i \ne j} t_i t_j z_i z_j`.
+
+    Joint contributions of three or more players are 0. Those of two are :math:`8 t_i t_j`, as
+    :math:`z_i z_j` changes by 4; a single player's are :math:`4 t_i \sum_{j \ne i} t_j z_j`.
+    """
     n = signs.shape[1]
     total = signs.sum(axis=1)
     masses = _plain_masses(asked)

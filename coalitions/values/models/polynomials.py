@@ -297,13 +297,13 @@ REFINEMENTS = 4
 """Corrections of the coefficients, which take the ridge back."""
 
 NEARLY = 1e-7
-"""All pairs fit up to the ridge: deviation left over, relative to the largest value."""
+"""All pairs fit up to the ridge: remaining deviation, relative to the largest value."""
 
 
 def exact_polynomial(pool: Pool, first: Polynomial) -> Surrogate | None:
     """Return the polynomial that fits all pairs, up to rounding, with few terms; None if not found.
 
-    Each round adds the terms that what is left over looks like, fits anew, and keeps those that
+    Each round adds the terms that the residual looks like, fits anew, and keeps those that
     stand out. A polynomial with half as many terms as there are pairs fits them all by no accident:
     it would have said the same of a pair that was left out. A search that does not end so is of no
     use, since its terms were chosen by all pairs.
@@ -402,7 +402,7 @@ def _settled(
 ) -> Surrogate | None:
     """Return the polynomial without what is mere rounding, if it still fits and no pair is needed.
 
-    A pair without which a coefficient would be unknown cannot be told by the others.
+    A pair without which a coefficient would be unknown cannot be predicted from the others.
     """
     from scipy.linalg import cho_factor, cho_solve, solve_triangular
 

@@ -72,8 +72,8 @@ def process(pool: Pool) -> tuple[Surrogate, ...]:
     fits = [posterior(pool)]
     if len(pool.odd) <= TUNING_PAIRS:
         other = posterior(pool, rough=True)
-        apart = float(np.abs(other.fitted - fits[0].fitted).max())
-        if apart > SAME * float(np.abs(pool.odd).max()):
+        difference = float(np.abs(other.fitted - fits[0].fitted).max())
+        if difference > SAME * float(np.abs(pool.odd).max()):
             fits.append(other)
     return tuple(
         Surrogate(
@@ -122,11 +122,12 @@ def posterior(pool: Pool, most: int | None = None, *, rough: bool = False) -> Po
     held_out[fitted_to] = left_out
     if len(odd) == len(pool.odd) <= UNSEEN_PAIRS:
         for fold in range(FOLDS):
-            here = (pool.folds == fold) & (pool.missing[pool.sizes] > 0.0)
-            if not here.any():
+            fold_pairs = (pool.folds == fold) & (pool.missing[pool.sizes] > 0.0)
+            if not fold_pairs.any():
                 continue
-            unseen = Covariance.of(_fitted(signs[~here], odd[~here], start=logs), pool.n_players)
-            held_out[here] = _conditioned(unseen, signs, odd)[2][here]
+            rest = ~fold_pairs
+            unseen = Covariance.of(_fitted(signs[rest], odd[rest], start=logs), pool.n_players)
+            held_out[fold_pairs] = _conditioned(unseen, signs, odd)[2][fold_pairs]
     return Posterior(covariance, signs, weights * scale, fitted * scale, held_out * scale)
 
 
@@ -144,6 +145,8 @@ def _conditioned(
     # The transpose is the same matrix, in the order that can be factored in place.
     factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     weights = cho_solve((factor, True), odd, check_finite=False)
+    # Leave-one-out means from (K⁻¹)_jj, the squared norm of column j of the inverse factor:
+    # u_j − (K⁻¹u)_j / (K⁻¹)_jj.
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     precision = np.einsum("ij,ij->j", inverse, inverse)
     return weights, odd - noise * weights, odd - weights / precision
@@ -192,6 +195,7 @@ class Covariance:
         """Return the parameters for a point of the search space, see `_prior`."""
         logs = np.clip(logs, SMALLEST_LOG, LARGEST_LOG)
         linear, by_size, bend, length, theta, noise = np.exp(logs[:6])
+        # layout of `logs`: see `_prior`; the noise of a size is that of size 1 plus all steps to it
         steps = np.cumsum(logs[6 : 6 + _n_steps(n)])
         levels = np.clip(np.log(noise) + np.concatenate([[0.0], steps]), -30.0, LARGEST_LOG)
         by_player = theta * np.exp(logs[6 + _n_steps(n) :])
@@ -210,11 +214,13 @@ class Covariance:
         s = np.rint((signs.sum(axis=1) + n) / 2).astype(np.intp)
         t = np.rint((others.sum(axis=1) + n) / 2).astype(np.intp)
         near, mirrored, level = gaps(n)
+        # What depends on the sizes alone is a table [s, t], looked up for each pair.
         of_size = self.by_size * (np.exp(-near / self.length) - np.exp(-mirrored / self.length))
         slope = (self.linear + self.bend * np.exp(-level / self.length)) / n
         total: FloatMatrix = signs @ others.T
         total *= slope[:, t][s]
         total += of_size[:, t][s]
+        # sinh(x)/sinh(Σθ/2), both divided by e^{Σθ/2} so that neither overflows
         top = self.theta.sum()
         exponent = (signs * (self.theta / 2)) @ others.T
         total += np.exp(exponent - top / 2) / -np.expm1(-top)
@@ -238,19 +244,24 @@ class Covariance:
         n = signs.shape[1]
         nodes, areas = np.polynomial.legendre.leggauss((n + 1) // 2)
         # All is divided by e^{½Σθ}, so that nothing overflows: cosh ± x sinh turns into a mean.
+        # `inside` and `outside` are the logarithms of the factors of j for t_j = +1 and −1.
         decay, up = np.exp(-self.theta), (1 + nodes)[:, None] / 2
         inside = np.log(up + (1 - up) * decay)
         outside = np.log(up * decay + (1 - up))
         product = ((inside + outside).sum(axis=1) + signs @ (inside - outside).T) / 2
         product = np.exp(product) * (areas / 2)
+        # The product over j ≠ i is the whole product over the factor of i.
         others = np.where(signs > 0, product @ np.exp(-inside), product @ np.exp(-outside))
         total: FloatMatrix = others * signs * (2 * (1 - decay) / -np.expm1(-self.theta.sum()))
+        # The linear games: `tilt` is x_s, `bend[s, t]` the factor b e^{−…/ℓ}. A player's marginal
+        # contribution has a part that goes with t_i (`member`) and one that is equal for all.
         t = np.arange(n + 1)
         near, mirrored, level = gaps(n)
         bend = self.bend * np.exp(-level / self.length)
         tilt = (2 * t[:n] / (n - 1) - 1)[:, None]
         member = ((1 - tilt) * bend[1:] + (1 + tilt) * bend[:-1]).sum(axis=0) / n**2
         everyone = (tilt * (2 * t - n) * (bend[1:] - bend[:-1])).sum(axis=0) / n**2
+        # A function of the size: everybody gets (f(n) − f(0)) / n, and f is odd.
         ends = np.exp(-near[n] / self.length) - np.exp(-mirrored[n] / self.length)
         everyone += 2 * self.by_size * ends / n
         size = np.rint((signs.sum(axis=1) + n) / 2).astype(np.intp)
@@ -337,6 +348,7 @@ class _Likelihood:
         """Return value and gradient; a large value where the covariance cannot be factored."""
         from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 
+        # 1. The covariance matrix K, as in `Covariance.between`.
         m, n = self.signs.shape
         k = Covariance.of(logs, n)
         top = k.theta.sum()
@@ -351,6 +363,7 @@ class _Likelihood:
         matrix += up - down
         noise = k.noise[self.sizes]
         matrix.flat[:: m + 1] += noise + JITTER * k.variance
+        # 2. The loss ½ m log(uᵀ K⁻¹ u / m) + ½ log det K, with the best overall scale put in.
         try:
             factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
@@ -360,21 +373,23 @@ class _Likelihood:
         value = 0.5 * m * np.log(scale) + np.log(factor.diagonal()).sum()
         if not np.isfinite(value):
             return 1e10, np.zeros(len(logs))
-        # How the loss changes with each entry of the matrix. It is multiplied by symmetric ones
+        # 3. How the loss changes with each entry of the matrix. It is multiplied by symmetric ones
         # only, so one triangle of the inverse, with half its diagonal, stands for half of it.
         inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
         slope = inverse.T
         slope.flat[:: m + 1] *= 0.5
         slope -= np.outer(0.5 * white, white / scale)
+        # 4. The gradient by the logarithm of each parameter. d/dℓ of e^{−g/ℓ} is g/ℓ² e^{−g/ℓ}.
         further = (self.near * near - self.mirrored * mirrored) * (k.by_size / k.length)
         longer = further.take(self.pair)
         longer += self.level.take(self.pair) * bend * (k.bend / k.length)
-        both = slope * (up + down)
-        apart = float(np.vdot(slope, up - down))
+        sums = slope * (up + down)
+        difference = float(np.vdot(slope, up - down))
         # d/dθ_i: the exponents move by ½(z_i t_i ∓ 1), and the divisor 1 − e^{−Σθ} by e^{−Σθ}.
-        theta = np.einsum("ai,ai->i", self.signs, both @ self.signs) / 2
-        theta -= apart * (0.5 + np.exp(-top) / size)
+        theta = np.einsum("ai,ai->i", self.signs, sums @ self.signs) / 2
+        theta -= difference * (0.5 + np.exp(-top) / size)
         theta *= k.theta
+        # A step of the noise counts for its size and all larger ones.
         by_size = np.bincount(self.sizes, slope.diagonal() * noise, minlength=len(k.noise))[1:]
         later = np.cumsum(by_size[::-1])[::-1]
         gradient = [

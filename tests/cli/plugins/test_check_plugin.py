@@ -67,9 +67,88 @@ def test_an_estimator_that_is_biased_and_unsteady_is_told_so(tmp_path):
     assert set(found) >= {"more evaluations bring it closer"}
 
 
+PARTS = """
+import numpy as np
+from coalitions import DATA_MODELS, INDICES, SYNERGIES, Index, SynergyGraph
+from coalitions.values.index import fixed
+
+@INDICES.register("third")
+class Third(Index):
+    "Everybody else joins with a chance of a third."
+    efficient = True
+    def measure(self, size, n_players):
+        return fixed(1 / 3)
+
+@SYNERGIES.register("chance")
+def chance(game, *, budget, rng):
+    "Synergies that nobody asked the game for."
+    upper = np.triu(np.random.random((game.n_players, game.n_players)), 1)
+    return SynergyGraph(upper + upper.T)
+
+class Mean:
+    def fit(self, X, y):
+        self.mean = np.mean(y)
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+@DATA_MODELS.register("mean")
+def mean(classes):
+    "The mean, of classes also."
+    return Mean()
+"""
+
+
+def test_an_index_a_synergy_and_a_data_model_are_checked(tmp_path):
+    found = faults(tmp_path, PARTS)
+    assert set(found) == {
+        "efficient if it says so",
+        "the same seed gives the same graph",
+        "predicts classes it has seen",
+    }
+
+
+RUN_PARTS = """
+import torch
+from learners.measures.losses import LOSSES, Criterion
+from learners.measures.metrics import METRICS, Metric
+from learners.server.aggregation import AGGREGATIONS
+
+@LOSSES.register("none")
+class Nothing(Criterion):
+    "A loss that teaches nothing."
+    kinds = ("regression",)
+    name = "none"
+    def each(self, outputs, targets):
+        return 0 * outputs.sum(1)
+
+def wrong(given):
+    return float((given.chosen != given.truth).mean())
+
+METRICS.register("wrong")(Metric("wrong", ("classification",), wrong))
+
+@AGGREGATIONS.register("first")
+def first(rows, weights):
+    "The first client's model."
+    return rows[0]
+"""
+
+
+def test_a_loss_a_metric_and_an_aggregation_are_checked(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
+    found = faults(tmp_path, RUN_PARTS)
+    assert set(found) == {
+        "regression: one finite number, with a gradient",
+        "classification: right answers are best",
+        "the order of clients changes nothing",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "registers no solver"), ("1/0", "cannot be imported (ZeroDivisionError")],
+    [
+        ("", "registers nothing"),
+        ("1/0", "cannot be imported (ZeroDivisionError"),
+    ],
 )
 def test_a_module_that_has_nothing_to_check_is_refused(tmp_path, text, said):
     (tmp_path / "mine.py").write_text(text)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from coalitions import (
     BudgetError,
+    FunctionGame,
     InvalidInputError,
     TableGame,
     cached,
     normalised,
     reported,
     restricted,
+    shapley,
 )
 from coalitions.enumeration import all_coalitions, coalitions_of_masks, masks_of_coalitions
 from tests.coalitions.table_games import tables
@@ -133,3 +135,30 @@ def test_too_many_players_to_list():
         all_coalitions(31)
     with pytest.raises(InvalidInputError, match="62 bits"):
         masks_of_coalitions(np.zeros((1, 63), bool))
+
+
+def test_a_subclass_of_a_checked_game_is_checked_and_gets_a_copy():
+    class Careless(FunctionGame):
+        def __call__(self, coalitions):
+            coalitions[:] = True
+            return np.full(len(coalitions), self.answer)
+
+    game = Careless(len, 3)
+    game.answer = 1.0
+    asked = np.zeros((2, 3), np.bool_)
+    assert cached(game)(asked).tolist() == [1, 1]
+    assert not asked.any()
+    game.answer = np.nan
+    with pytest.raises(InvalidInputError, match="nan"):
+        shapley(game, "permutation", 6)
+
+
+def test_a_function_that_writes_to_its_rows_changes_nothing_outside():
+    def careless(rows):
+        values = rows.sum(axis=1)
+        rows[:] = True
+        return values
+
+    asked = np.zeros((2, 3), np.bool_)
+    assert cached(FunctionGame(careless, 3))(asked).tolist() == [0, 0]
+    assert not asked.any()

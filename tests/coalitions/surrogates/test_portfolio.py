@@ -237,7 +237,7 @@ def test_pairs_that_tell_nobody_apart_do_not_prove_that_all_are_alike():
     result = shapley(FunctionGame(vote, 41), budget=40, seed=1)
     low, high = result.interval()
     truth = vote.shapley_values()
-    assert pool_of(vote, 41, 19, seed=1).alike
+    assert pool_of(vote, 41, 19, seed=1).equal_by_size
     assert ((low <= truth) & (truth <= high)).all()
 
 
