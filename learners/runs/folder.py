@@ -64,6 +64,7 @@ from learners.runs.checkpoint import (
     read_document,
     save_checkpoint,
 )
+from learners.runs.kept_runs import with_all_options
 from learners.runs.reading import (
     SUMS,
     TIMED_SUMS,
@@ -158,7 +159,7 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""
-        return read_config(self.path)
+        return with_all_options(read_config(self.path))
 
     def result(self) -> dict[str, Any] | None:
         """Return what came out; None if the run is not finished."""
@@ -241,7 +242,7 @@ class RunFolder:
                     path.unlink(missing_ok=True)
 
     def _check_settings(self, began_with: str, config: RunConfig) -> None:
-        began = RunConfig.of(tomllib.loads(began_with))
+        began = with_all_options(RunConfig.of(tomllib.loads(began_with)))
         # The data may have moved; what decides the numbers may not have changed.
         for key, was, now in differing_settings(replace(began, data_dir=config.data_dir), config):
             path = self.path / "config.toml"
