@@ -32,10 +32,9 @@ from learners.flower.questions import (
 )
 from learners.flower.records import NOTHING, NodeMemory, UnreadableError, Version
 from learners.measures.goal import goal_of
-from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
-from learners.rows.workspace import Workspace
 from learners.runs.inputs import UserInputs
+from learners.runs.preflight import checked_site
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 from learners.task import TASKS
@@ -131,11 +130,17 @@ def _site(asked: _Asked) -> Site:
         own.only_pictures("augment")
     algorithm = algorithm_of(config)
     goal = goal_of(own.targets, config.loss, config.metric)
-    workspace = Workspace(module, layout, torch.device("cpu"), goal)
-    sizes = [len(own.clients[0].train)] * config.clients
-    privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
-    here = Site(config, algorithm, workspace, own, privacy)
-    return here.with_data(here.data * config.clients)  # it is asked for one of them only
+    site = checked_site(
+        config,
+        algorithm,
+        module,
+        layout,
+        own,
+        goal,
+        device=torch.device("cpu"),
+        n_samples=[len(own.clients[0].train)] * config.clients,
+    )
+    return site.with_data(site.data * config.clients)  # it is asked for one of them only
 
 
 def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:

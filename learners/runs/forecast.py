@@ -187,7 +187,7 @@ def forecast(
         memory=memory,
         traffic=_total(federation.ledger, config.rounds) if traffic is None else traffic,
         exact=traffic is None,
-        told=prepared.told,
+        told=prepared.remark,
     )
 
 
