@@ -70,7 +70,8 @@ def settings_digest(config: RunConfig) -> str:
 def with_all_options(config: RunConfig) -> RunConfig:
     """Return a configuration with every option of its method; those not given have their defaults.
 
-    A folder does not mention options that were added to the method after it was made.
+    A folder does not mention options that were added to the method after it was made. (Those that
+    are None are never mentioned.)
     """
     return replace(config, options={**_default_options(config.algorithm), **config.options})
 
@@ -87,8 +88,8 @@ def _counted(config: RunConfig) -> dict[str, Any]:
 def _default_options(algorithm: str) -> dict[str, Any]:
     if algorithm not in ALGORITHMS:  # it is in a plug-in that is not imported yet
         return {}
-    options = fields(ALGORITHMS[algorithm])
-    return {each.name: each.default for each in options if each.default is not MISSING}
+    defaults = {option.name: option.default for option in fields(ALGORITHMS[algorithm])}
+    return {name: value for name, value in defaults.items() if value not in (MISSING, None)}
 
 
 def _settings_in(place: Path) -> dict[str, Any] | None:
