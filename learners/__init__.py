@@ -16,7 +16,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from learners.algorithm import ALGORITHMS, Algorithm
+    from learners.algorithm import ALGORITHMS, Algorithm, Traits
     from learners.client.client import Client
     from learners.client.model_games import ModelGame
     from learners.client.training import Fitted, fit
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "learners.loggers.callback": ("Callback",),
-    "learners.algorithm": ("ALGORITHMS", "Algorithm"),
+    "learners.algorithm": ("ALGORITHMS", "Algorithm", "Traits"),
     "learners.settings.config": ("RunConfig",),
     "learners.data.clients": ("federated_data",),
     "learners.data.client_data": ("FederatedData",),
@@ -73,6 +73,7 @@ __all__ = [
     "Reveals",
     "RunConfig",
     "Task",
+    "Traits",
     "are_separated",
     "build_model",
     "detection",

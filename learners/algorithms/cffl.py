@@ -14,7 +14,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.algorithms._cffl_variants import Models, overlapping_round, settled_newcomers
 from learners.client.tasks import fine_tune_pairs, gradient, train
 from learners.devices import to_host
@@ -121,19 +121,14 @@ class CFFL(Algorithm):
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """The metric of ICA."""
-        return (self.gain,)
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients need validation data: for ICA, and for COS if asked to."""
-        return (self.ica_on if self.synergy == "ica" else self.cos_on) == "validation"
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs")
+    def traits(self) -> Traits:
+        """What the method needs: the task and the metric of its synergy, maybe validation data."""
+        held_out = self.ica_on if self.synergy == "ica" else self.cos_on
+        return Traits(
+            asks=("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs"),
+            measures=(self.gain,),
+            validates=held_out == "validation",
+        )
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse overlapping coalitions of more clients than can be solved for."""

@@ -9,7 +9,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import describe, train
 from learners.settings.options import option
 
@@ -46,9 +46,9 @@ class Domain(Algorithm):
             )
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("describe", "train")
+    def traits(self) -> Traits:
+        """What the method needs: to know what clients have."""
+        return Traits(asks=("describe", "train"))
 
     def start(self, federation: Federation) -> State:
         """Return the groups, and everyone's first model."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.model_games import Outputs
 from learners.client.stacked_testing import pays
 from learners.client.tasks import train
@@ -87,18 +87,13 @@ class FedC2I(Algorithm):
     )
 
     @property
-    def averages(self) -> bool:
-        """Whether the server averages: it does not, every client mixes for itself."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs; every client mixes for itself."""
+        return Traits(asks=("fedc2i-mix", "train"), averages=False)
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network without a linear head: features and classifier are mixed apart."""
         layout.parts("head")
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedc2i-mix", "train")
 
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""

@@ -14,7 +14,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, Game, IntVector
 from coalitions.values.estimator import Estimator
 from coalitions.values.estimators.permutation import Permutation
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.algorithms._pfedsv_variants import (
     begun_with,
     distances_to_first,
@@ -171,25 +171,15 @@ class PFedSV(Algorithm):
     told: bool = option(False, changes="traffic")
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """The metric of the game."""
-        return () if self.utility == "loss" else (self.utility,)
-
-    @property
-    def averages(self) -> bool:
-        """Only the shared extractor is averaged; all else clients combine themselves."""
-        return self.shared_extractor
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients need validation data: the game is on them."""
-        return True
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
+    def traits(self) -> Traits:
+        """What the method needs: validation data; only a shared extractor is averaged."""
         steps = ("train", "pfedsv-collaborate")
-        return ("describe", *steps) if self.told else steps
+        return Traits(
+            asks=("describe", *steps) if self.told else steps,
+            averages=self.shared_extractor,
+            measures=() if self.utility == "loss" else (self.utility,),
+            validates=True,
+        )
 
     def most_traffic(
         self, layout: Layout, n_present: int, n_classes: int

@@ -52,7 +52,7 @@ def checked_site(
     n_samples
         Training samples of each client, as far as they are known: noise for an ε depends on them.
     """
-    for name in algorithm.measures:
+    for name in algorithm.traits.measures:
         goal.metric(name)
     algorithm.check(config, layout)
     workspace = Workspace(module, layout, device, goal)
@@ -184,7 +184,7 @@ def _call(inputs: Mapping[str, Tensor]) -> str:
 def check_validation_data(config: RunConfig, algorithm: Algorithm, data: FederatedData) -> None:
     """Refuse a client without validation data, if the method or a setting needs some."""
     needs = {
-        config.algorithm: algorithm.validates,
+        config.algorithm: algorithm.traits.validates,
         "patience": config.patience is not None,
         "keep best": config.keep == "best",
     }

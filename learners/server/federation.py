@@ -366,9 +366,9 @@ class Federation:
     def _check_declared(self, task: Task) -> None:
         """Refuse, in a private run, what the check of the method's replies has not seen."""
         states_epsilon = self.privacy is not None and self.privacy.noise > 0
-        if self._method_at_work and states_epsilon and task.name not in self.algorithm.asks:
+        if self._method_at_work and states_epsilon and task.name not in self.algorithm.traits.asks:
             raise InvalidInputError(
-                f"{self.config.algorithm} asks its clients for {task.name!r}, which its `asks` does"
+                f"{self.config.algorithm} asks its clients for {task.name!r}, which its `traits` do"
                 " not name, so nobody has checked what that reveals; it cannot be private"
             )
 

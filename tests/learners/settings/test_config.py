@@ -165,3 +165,15 @@ def test_no_option_is_called_as_a_setting():
     with pytest.raises(InvalidInputError, match="'rounds', which is a setting of every run"):
         ALGORITHMS.register("hasty")(Hasty)
     assert "hasty" not in ALGORITHMS
+
+
+def test_what_belongs_into_traits_is_refused_elsewhere():
+    @dataclass(frozen=True)
+    class Earlier(Algorithm):
+        @property
+        def averages(self):
+            return False
+
+    with pytest.raises(InvalidInputError, match=r"'averages'.*`traits`"):
+        ALGORITHMS.register("earlier")(Earlier)
+    assert "earlier" not in ALGORITHMS
