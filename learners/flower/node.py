@@ -86,7 +86,7 @@ def client_app(
     name = uuid.uuid4().hex
 
     def site_of(settings: str, context: Context) -> Site:
-        return _site(_Asked(name, settings, _configured(context), data, model, context))
+        return _site(_SiteKey(name, settings, _configured(context), data, model, context))
 
     def folder_of(context: Context) -> Path:
         own = context.node_config.get("memory")
@@ -100,7 +100,7 @@ def client_app(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SiteKey:
     """What a node's site is known again by, and, not compared, what it is made from.
 
     An app is known by a name, since Flower's simulation pickles it anew for each message.
@@ -119,13 +119,13 @@ def _configured(context: Context) -> tuple[Any, ...]:
 
 
 @lru_cache(_SITES)
-def _site(asked: _Asked) -> Site:
-    config = replace(RunConfig.of(tomllib.loads(asked.settings)), plugins=())
-    brought = UserInputs(model=asked.model)
+def _site(key: _SiteKey) -> Site:
+    config = replace(RunConfig.of(tomllib.loads(key.settings)), plugins=())
+    brought = UserInputs(model=key.model)
     brought.marked(config)  # refuses another network than the server's
     module = brought.network(config.seed)
     layout = Layout.of(module)
-    own = as_federated(called_for(asked.data, asked.context), config, n_outputs(layout))
+    own = as_federated(called_for(key.data, key.context), config, n_outputs(layout))
     if config.augment is not None:
         own.only_pictures("augment")
     algorithm = algorithm_of(config)

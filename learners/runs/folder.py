@@ -253,7 +253,7 @@ class RunFolder:
             )
 
     def _clear(self) -> None:
-        """Remove a run, its settings last: one that is removed by half can still be told to go."""
+        """Remove a run, its settings last: one that is removed by half can still be removed."""
         last = self.path / "config.toml"
         there = [path for path in self.path.iterdir() if path.name != _LOCK]
         try:
@@ -282,7 +282,7 @@ class RunFolder:
         classes
             What classes or labels are called, if they have names.
         """
-        told = Clients.of(clients)
+        described = Clients.of(clients)
         surroundings = {
             "python": platform.python_version(),
             "torch": str(torch.__version__),
@@ -291,7 +291,7 @@ class RunFolder:
             "cores": os.cpu_count(),
             **place,
         }
-        documents = {"clients": told.document(), "environment": surroundings}
+        documents = {"clients": described.document(), "environment": surroundings}
         if classes:
             documents["classes"] = list(classes)
         for name, document in documents.items():

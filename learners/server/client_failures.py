@@ -99,11 +99,11 @@ def left_out(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     >>> left_out([{"round": 1, "refused": {"4": "model is missing"}}, {"round": 2, "refused": {}}])
     [{'client': 4, 'rounds': 1, 'reason': 'model is missing', 'quarantined': None}]
     """
-    found: dict[int, dict[str, Any]] = {}
+    entries: dict[int, dict[str, Any]] = {}
 
     def entry(client: str) -> dict[str, Any]:
         new = {"client": int(client), "rounds": 0, "reason": "", "quarantined": None}
-        return found.setdefault(int(client), new)
+        return entries.setdefault(int(client), new)
 
     for line in history:
         for client, reason in line.get("refused", {}).items():
@@ -114,7 +114,7 @@ def left_out(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             if entry(client)["quarantined"] is None:
                 # Three strikes count from the next round on; who did not register was never asked.
                 entry(client)["quarantined"] = line["round"] + (client in line["strikes"])
-    return [found[client] for client in sorted(found)]
+    return [entries[client] for client in sorted(entries)]
 
 
 def sentence(entry: Mapping[str, Any], n_rounds: int) -> str:

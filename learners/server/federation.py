@@ -322,7 +322,7 @@ class Federation:
     ) -> dict[int, str]:
         """Return what is wrong with the replies that came."""
         registered = {} if task is describe else self.registered
-        asked = {
+        questions = {
             client: Asked(
                 self.layout,
                 self.initial_model,
@@ -333,7 +333,7 @@ class Federation:
             for client, message in messages.items()
             if client not in answers.refused
         }
-        return faults(task, asked, answers.replies, self.config.norm_limit)
+        return faults(task, questions, answers.replies, self.config.norm_limit)
 
     def _metrics(self, state: State) -> dict[str, Any]:
         t, traffic = self.round, self.ledger.of_round(self.round)

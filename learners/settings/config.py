@@ -337,16 +337,16 @@ def current_options(algorithm: str, options: Mapping[str, Any]) -> dict[str, Any
     {'k': 3, 'explore': 0.5}
     """
     names = _RENAMED.get(algorithm, {})
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for key, value in options.items():
         name = names.get(key.replace("-", "_"), key)
-        if name in found:
+        if name in renamed:
             raise InvalidInputError(
                 f"{name} of {algorithm} is given twice: by that name, and by its old one; give it"
                 " once"
             )
-        found[name] = value
-    return found
+        renamed[name] = value
+    return renamed
 
 
 def is_of_old(algorithm: str, names: Collection[str]) -> bool:
