@@ -1,5 +1,6 @@
 from learners.algorithm import ALGORITHMS as ALGORITHMS
 from learners.algorithm import Algorithm as Algorithm
+from learners.algorithm import Traits as Traits
 from learners.client.client import Client as Client
 from learners.client.model_games import ModelGame as ModelGame
 from learners.client.training import Fitted as Fitted

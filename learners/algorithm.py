@@ -30,6 +30,35 @@ State: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Traits:
+    """What a run must know of a method before any work is done.
+
+    Attributes
+    ----------
+    asks
+        Names of the tasks the method asks its clients for; once a round each, if they train. A
+        private run holds a method to it: from the tasks' replies follows what ε is worth.
+    averages
+        Whether models meet in `Federation.combine`, so that `aggregation` has a say.
+    kinds
+        Kinds of targets that the method can learn.
+    measures
+        Names of the metrics that the method goes by; ``auto`` is the usual one.
+    stops_early
+        Whether clients train by epochs of their own data, so that `patience` has a say.
+    validates
+        Whether clients measure something on their validation data, and so must have some.
+    """
+
+    asks: tuple[str, ...] = ("train",)
+    averages: bool = True
+    kinds: tuple[Kind, ...] = KINDS
+    measures: tuple[str, ...] = ()
+    stops_early: bool = True
+    validates: bool = False
+
+
+@dataclass(frozen=True)
 class Algorithm:
     r"""A federated method; without a change, it is federated averaging.
 
@@ -85,10 +114,10 @@ class Algorithm:
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Return what the server remembers after round `t`; the first is 1.
 
-        Here: the mean of the models that clients reply with to the first of `asks`.
+        Here: the mean of the models that clients reply with to the first of the tasks in `traits`.
         """
         messages = {c: {"model": state["model"]} for c in federation.present}
-        replies = federation.ask(TASKS[self.asks[0]], messages)
+        replies = federation.ask(TASKS[self.traits.asks[0]], messages)
         models = torch.stack([reply["model"] for reply in replies.values()])
         sizes = [float(reply["samples"]) for reply in replies.values()]
         return {**state, "model": federation.combine(models, models.new_tensor(sizes))}
@@ -143,17 +172,9 @@ class Algorithm:
         return 0.0
 
     @property
-    def averages(self) -> bool:
-        """Whether models meet in `Federation.combine`, so that `aggregation` has a say."""
-        return True
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for; once a round each, if they train.
-
-        A private run holds a method to it: from the tasks' replies follows what ε is worth.
-        """
-        return ("train",)
+    def traits(self) -> Traits:
+        """What a run must know of the method, as its options are."""
+        return Traits()
 
     def passes(self, local_epochs: int) -> int:
         """Return how many times a client goes through its data in a round, to plan σ for an ε."""
@@ -169,34 +190,14 @@ class Algorithm:
         """
         return None
 
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of targets that the method can learn."""
-        return KINDS
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """Names of the metrics that the method goes by; ``auto`` is the usual one."""
-        return ()
-
-    @property
-    def stops_early(self) -> bool:
-        """Whether clients train by epochs of their own data, so that `patience` has a say."""
-        return True
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients measure something on their validation data, and so must have some."""
-        return False
-
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Raise `InvalidInputError` if the method cannot do what it is asked of this network."""
 
     def check_data(self, data: FederatedData) -> None:
         """Raise `InvalidInputError` if the method cannot learn what these data are about."""
-        if data.targets.kind not in self.kinds:
+        if data.targets.kind not in self.traits.kinds:
             raise InvalidInputError(
-                f"{self.name} is for {' and '.join(self.kinds)}; the task of {data.name} is"
+                f"{self.name} is for {' and '.join(self.traits.kinds)}; the task of {data.name} is"
                 f" {data.targets.kind}"
             )
 
@@ -254,6 +255,12 @@ class _Methods(Registry[type[Algorithm]]):
         enter = super().register(name)
 
         def checked(method: type[Algorithm]) -> type[Algorithm]:
+            described = sorted({each.name for each in fields(Traits)} & vars(method).keys())
+            if described:
+                raise InvalidInputError(
+                    f"the algorithm {name!r} defines {described[0]!r}; that is a field of what its"
+                    " property `traits` returns"
+                )
             settings = {each.name for each in fields(RunConfig)}
             for each in fields(method) if is_dataclass(method) else ():
                 if each.name in settings:
@@ -277,12 +284,12 @@ def build_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:
 def algorithm_of(config: RunConfig) -> Algorithm:
     """Return the method of a run; a setting it could only ignore is an error."""
     algorithm = build_algorithm(config.algorithm, config.options)
-    if config.aggregation != "mean" and not algorithm.averages:
+    if config.aggregation != "mean" and not algorithm.traits.averages:
         raise InvalidInputError(
             f"{config.algorithm} does not average models, so the aggregation"
             f" {config.aggregation!r} has nothing to decide"
         )
-    if config.patience is not None and not algorithm.stops_early:
+    if config.patience is not None and not algorithm.traits.stops_early:
         raise InvalidInputError(
             f"{config.algorithm} does not train a client's model by epochs of its data, so patience"
             " has nothing to stop"

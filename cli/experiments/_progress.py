@@ -331,7 +331,7 @@ def _seconds(
 
 
 def _kind(config: RunConfig) -> Kind:
-    from learners.settings.config import settings_digest
+    from learners.runs.kept_runs import settings_digest
 
     # Rates and strengths change what is learned, not how long it takes.
     whole = {name: value for name, value in config.options.items() if not isinstance(value, float)}

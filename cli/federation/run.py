@@ -125,10 +125,10 @@ def run_command(
 
         if out is not None:
             RunFolder.check_free(out, force=force)
-        told = forecast(settings)
-        if told.told and not quiet:
-            _tell(told.told)
-        show_forecast(told, json_output)
+        expected = forecast(settings)
+        if expected.remark and not quiet:
+            _tell(expected.remark)
+        show_forecast(expected, json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
     from learners.loggers.file_loggers import loggers_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.devices import to_host
@@ -52,14 +52,9 @@ class APFL(Algorithm):
     adapt: Literal["round", "step", "never"] = option("round", changes="models")
 
     @property
-    def stops_early(self) -> bool:
-        """Not so: two models take every step together."""
-        return False
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("apfl",)
+    def traits(self) -> Traits:
+        """What the method needs: its own task, in which two models take every step together."""
+        return Traits(asks=("apfl",), stops_early=False)
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average the clients' versions of the global model, each alike."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,15 +11,15 @@ import numpy as np
 import torch
 
 from coalitions.errors import InvalidInputError
-from coalitions.game import FloatMatrix, FloatVector
+from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import ALGORITHMS, Algorithm, State
-from learners.client.tasks import deploy, evaluate, evaluate_many, fine_tune_pairs, gradient, train
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
+from learners.algorithms._cffl_variants import Models, overlapping_round, settled_newcomers
+from learners.client.tasks import fine_tune_pairs, gradient, train
 from learners.devices import to_host
-from learners.rows.parameters import weighted_mean
 from learners.settings.options import option
-from solvers import solve, solve_overlapping
+from solvers import solve
 from solvers.overlap.profitable import MOST_PLAYERS
 from solvers.solver import SOLVERS
 
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
     from learners.task import Message
-
-Models = Mapping[int, "Tensor"]
-"""What clients uploaded, by client."""
-
-ROUNDING = 1e-9
-"""Sums of accuracies that differ by less are equal."""
 
 GRADIENTS_AT_ONCE = 64
 """Pairs whose gradients the server holds at a time: all n² of them may not fit in memory."""
@@ -127,19 +121,14 @@ class CFFL(Algorithm):
             SOLVERS[self.solver].require(self.solver)  # said before any training, not after
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """The metric of ICA."""
-        return (self.gain,)
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients need validation data: for ICA, and for COS if asked to."""
-        return (self.ica_on if self.synergy == "ica" else self.cos_on) == "validation"
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs")
+    def traits(self) -> Traits:
+        """What the method needs: the task and the metric of its synergy, maybe validation data."""
+        held_out = self.ica_on if self.synergy == "ica" else self.cos_on
+        return Traits(
+            asks=("train", "gradient" if self.synergy == "cos" else "fine-tune-pairs"),
+            measures=(self.gain,),
+            validates=held_out == "validation",
+        )
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse overlapping coalitions of more clients than can be solved for."""
@@ -169,7 +158,7 @@ class CFFL(Algorithm):
         relevance[np.ix_(present, present)] = synergies
         federation.record(relevance=relevance)
         if self.overlap > 1:
-            return self._overlapping(federation, state, uploads, synergies)
+            return overlapping_round(self, federation, state, uploads, synergies)
         solution = solve(
             SynergyGraph(synergies),
             self.solver,
@@ -183,7 +172,7 @@ class CFFL(Algorithm):
         kinds[present] = len(models) + solution.structure.labels
         structure = CoalitionStructure.from_labels(kinds)
         rows = [
-            self._mean(federation, [uploads[c] for c in block])
+            self.mean(federation, [uploads[c] for c in block])
             if block[0] in uploads
             else models[labels[block[0]]]
             for block in structure
@@ -196,33 +185,6 @@ class CFFL(Algorithm):
             solve_seconds=solution.seconds,
         )
         return {"labels": structure.labels.tolist(), "models": torch.stack(rows)}
-
-    def _overlapping(
-        self, federation: Federation, state: State, uploads: Models, synergies: FloatMatrix
-    ) -> State:
-        """Form coalitions that may overlap; everyone gets a mixture of its own."""
-        labels, models = state["labels"], state["models"]
-        clients = list(uploads)
-        solution = solve_overlapping(
-            SynergyGraph(synergies), self.overlap, time_limit=self.time_limit
-        )
-        means = [
-            self._mean(federation, [uploads[clients[place]] for place in coalition])
-            for coalition in solution.coalitions
-        ]
-        rows = [models[label] for label in labels]  # who is absent keeps its last model
-        for place, client in enumerate(clients):
-            weights = membership_weights(synergies[place], solution.coalitions, place)
-            mixed = sum(weight * means[number] for number, weight in weights.items())
-            rows[client] = mixed if weights else uploads[client]
-        federation.record(
-            memberships=[[clients[place] for place in block] for block in solution.coalitions],
-            structure_value=solution.value,
-            structure_optimal=solution.optimal,
-            structure_solver="solve_overlapping",
-            solve_seconds=solution.seconds,
-        )
-        return {"labels": list(range(len(labels))), "models": torch.stack(rows)}
 
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]
@@ -238,45 +200,9 @@ class CFFL(Algorithm):
         mean model has the lowest loss on the same samples. Of another metric than accuracy, that
         is for equal synergies only.
         """
-        models, labels = state["models"], state["labels"]
-        weights = models.new_tensor([float(labels.count(k)) for k in range(len(models))])
-        begin = {"model": weighted_mean(models, weights), "keep": True}
-        replies = federation.ask(train, dict.fromkeys(clients, begin), measuring=True)
-        stored = federation.ask(deploy, {c: {} for c in federation.clients}, measuring=True)
-        members = {c: reply["model"] for c, reply in stored.items()}
-        own = {c: reply["model"] for c, reply in replies.items()}
-        steps = self._steps(federation, own)
-        choices = [[], *([m for m in members if labels[m] == k] for k in sorted(set(labels)))]
-        found: dict[int, list[Tensor]] = {}
-        for c in own:
-            synergies = self._with_newcomer(federation, members, c, own[c])
-            worth = [sum(synergies.get(m, 0.0) for m in block) for block in choices]
-            near = equally_good(worth, list(map(len, choices)), steps.get(c, 0.0))
-            joined = [[members[m] for m in choices[k]] for k in near]
-            found[c] = [self._mean(federation, [own[c], *rows]) for rows in joined]
-        return {c: {"model": row} for c, row in self._of_least_loss(federation, found).items()}
+        return settled_newcomers(self, federation, state, clients)
 
-    def _steps(self, federation: Federation, own: Models) -> dict[int, float]:
-        """Return what one held-out sample of each newcomer is worth with a member, if anything."""
-        if self.synergy == "cos" or self.gain not in ("auto", "accuracy"):
-            return {}
-        asked = {c: {"model": row, "on": self.ica_on} for c, row in own.items()}
-        told = federation.ask(evaluate, asked, measuring=True)
-        return {c: 1 / (2 * each["samples"]) for c, each in told.items() if "accuracy" in each}
-
-    def _of_least_loss(
-        self, federation: Federation, rows: Mapping[int, list[Tensor]]
-    ) -> dict[int, Tensor]:
-        """Return each newcomer's model of the lowest loss on its held-out data; else the first."""
-        several = {c: torch.stack(some) for c, some in rows.items() if len(some) > 1}
-        chosen = {c: some[0] for c, some in rows.items()}
-        if self.synergy == "ica" and several:
-            asked = {c: {"models": some, "on": self.ica_on} for c, some in several.items()}
-            for c, told in federation.ask(evaluate_many, asked, measuring=True).items():
-                chosen[c] = rows[c][int(np.argmin(told["loss"]))]
-        return chosen
-
-    def _with_newcomer(
+    def synergies_with(
         self, federation: Federation, members: Models, newcomer: int, own: Tensor
     ) -> dict[int, float]:
         """Return the synergy of a newcomer with each member: gains on both sides, or cosines."""
@@ -316,57 +242,10 @@ class CFFL(Algorithm):
             return cosine_synergies(federation, uploads, on=self.cos_on, mode=self.cos_mode)
         return accuracy_synergies(federation, uploads, on=self.ica_on, metric=self.gain)
 
-    def _mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
+    def mean(self, federation: Federation, rows: list[Tensor]) -> Tensor:
+        """Return the model of a coalition, of its members' models."""
         models = torch.stack(rows)
         return federation.combine(models, models.new_ones(len(models)))
-
-
-def equally_good(worth: Sequence[float], sizes: Sequence[int], step: float) -> list[int]:
-    """Return which choices are as good as the best, for all that can be told.
-
-    Parameters
-    ----------
-    worth, sizes
-        Synergy with each coalition, and its number of members.
-    step
-        What one held-out sample is worth with a member.
-
-    Examples
-    --------
-    >>> equally_good([0.0, 0.25, 0.75], [0, 2, 2], step=0.125)
-    [2]
-    >>> equally_good([0.0, 0.5, 0.75], [0, 2, 2], step=0.125)
-    [1, 2]
-    """
-    best = int(np.argmax(worth))
-    return [
-        k
-        for k, value in enumerate(worth)
-        if value >= worth[best] - step * max(sizes[k], sizes[best]) - ROUNDING
-    ]
-
-
-def membership_weights(
-    synergies: FloatVector, coalitions: Sequence[Sequence[int]], player: int
-) -> dict[int, float]:
-    """Return the weights of a player's coalitions, by number: in proportion to its synergies there.
-
-    A coalition from which it gains nothing has no say; if that is true of all, all have the same.
-
-    Examples
-    --------
-    >>> membership_weights(np.array([0.0, 3.0, 1.0]), [(0, 1), (0, 2), (1, 2)], 0)
-    {0: 0.75, 1: 0.25}
-    """
-    inside = {
-        number: max(0.0, float(synergies[list(coalition)].sum()))
-        for number, coalition in enumerate(coalitions)
-        if player in coalition
-    }
-    total = sum(inside.values())
-    if total == 0.0:
-        return dict.fromkeys(inside, 1.0 / len(inside)) if inside else {}
-    return {number: gain / total for number, gain in inside.items()}
 
 
 def accuracy_synergies(

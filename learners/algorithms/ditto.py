@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.tasks import train
 from learners.client.training import fit
 from learners.settings.options import option
@@ -43,9 +43,9 @@ class Ditto(Algorithm):
     )
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("ditto",)
+    def traits(self) -> Traits:
+        """What the method needs: its own task."""
+        return Traits(asks=("ditto",))
 
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]

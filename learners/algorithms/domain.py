@@ -9,7 +9,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import describe, train
 from learners.settings.options import option
 
@@ -46,14 +46,14 @@ class Domain(Algorithm):
             )
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("describe", "train")
+    def traits(self) -> Traits:
+        """What the method needs: to know what clients have."""
+        return Traits(asks=("describe", "train"))
 
     def start(self, federation: Federation) -> State:
         """Return the groups, and everyone's first model."""
-        told = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
-        groups = [self._group(told[c]) if c in told else (c,) for c in federation.clients]
+        described = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
+        groups = [self._group(described[c]) if c in described else (c,) for c in federation.clients]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         labels = [numbers[group] for group in groups]
         return {"labels": labels, "models": federation.initial_model.repeat(len(numbers), 1)}
@@ -76,9 +76,11 @@ class Domain(Algorithm):
         self, federation: Federation, state: State, clients: list[int]
     ) -> dict[int, Message]:
         """Take the model of the own group; where it is a new one, train the mean of all groups'."""
-        told, labels, models = federation.registered, state["labels"], state["models"]
-        known = {self._group(told[c]): labels[c] for c in federation.clients if c in told}
-        groups = {c: known.get(self._group(told[c])) for c in clients if c in told}
+        registered, labels, models = federation.registered, state["labels"], state["models"]
+        known = {
+            self._group(registered[c]): labels[c] for c in federation.clients if c in registered
+        }
+        groups = {c: known.get(self._group(registered[c])) for c in clients if c in registered}
         begin = {"model": models.mean(0), "keep": True, "send": False}
         alone = {c: begin for c, group in groups.items() if group is None}
         trained = federation.ask(train, alone, measuring=True) if alone else {}
@@ -93,6 +95,6 @@ class Domain(Algorithm):
         models, labels = state["models"], state["labels"]
         return {"group": {c: {"model": models[labels[c]]} for c in federation.clients}}
 
-    def _group(self, told: Message) -> tuple[object, ...]:
-        kind = told["domain"] or tuple((told["labels"] > 0).tolist())
-        return (kind, bool(told["poisoned"]) and self.separate_poisoned)
+    def _group(self, described: Message) -> tuple[object, ...]:
+        kind = described["domain"] or tuple((described["labels"] > 0).tolist())
+        return (kind, bool(described["poisoned"]) and self.separate_poisoned)

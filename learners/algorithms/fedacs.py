@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from coalitions.game import FloatMatrix
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import train
 from learners.devices import to_host
 from learners.rows.parameters import as_weights, cosines
@@ -67,9 +67,9 @@ class FedACS(Algorithm):
     similarity: Literal["weights", "updates"] = option("weights", changes="relevance")
 
     @property
-    def averages(self) -> bool:
-        """No: every client gets a mixture of its own."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs; every client gets a mixture of its own."""
+        return Traits(averages=False)
 
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import train
 from learners.client.training import fit
 from learners.devices import to_host
@@ -88,14 +88,9 @@ class FedAMP(Algorithm):
             )
 
     @property
-    def averages(self) -> bool:
-        """No: every client gets a mixture of its own."""
-        return False
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedamp",)
+    def traits(self) -> Traits:
+        """What the method needs; every client gets a mixture of its own."""
+        return Traits(asks=("fedamp",), averages=False)
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a step that is too large for the number of clients."""

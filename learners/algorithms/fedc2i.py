@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.model_games import Outputs
 from learners.client.stacked_testing import pays
 from learners.client.tasks import train
@@ -59,6 +59,7 @@ class FedC2I(Algorithm):
 
         \bar\varphi_c &= \textstyle\sum_i \Lambda^{i,c} \varphi_{i,c} \tag{10}
 
+    :math:`\lambda` are its influences, :math:`\Lambda` its influence matrix.
     Then it trains :math:`\{\bar\theta, \bar\varphi\}` and uploads the result. (Eq. 10 of the paper
     prints :math:`\varphi_{m,c}` in the sum, which would leave the classifier as it was.) A client
     that is alone keeps its model.
@@ -86,18 +87,13 @@ class FedC2I(Algorithm):
     )
 
     @property
-    def averages(self) -> bool:
-        """No: every client mixes for itself."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs; every client mixes for itself."""
+        return Traits(asks=("fedc2i-mix", "train"), averages=False)
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network without a linear head: features and classifier are mixed apart."""
         layout.parts("head")
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedc2i-mix", "train")
 
     def start(self, federation: Federation) -> State:
         """Return everyone's first model."""
@@ -169,37 +165,35 @@ def mix(client: Client, message: Message) -> Message:
     batch = _one_batch(client)
     weighs_features = method.variant in ("full", "client")
     weighs_classes = method.variant != "client"
-    asked: dict[str, Outputs] = {}
+    questions: dict[str, Outputs] = {}
     if weighs_features:
-        asked["without each"] = Outputs(client, without_each(workspace.layout, models), batch)
+        questions["without each"] = Outputs(client, without_each(workspace.layout, models), batch)
     if weighs_classes:
         layer = classifier_part(workspace.layout)
-        asked["at the classifier"] = Outputs(client, models[:1], batch, layer)
-    told = dict(zip(asked, client.find_out(list(asked.values())), strict=True))
+        questions["at the classifier"] = Outputs(client, models[:1], batch, layer)
+    outputs = dict(zip(questions, client.find_out(list(questions.values())), strict=True))
     mixture, influence = models[0].clone(), torch.from_numpy(equal)
     features, classifier = workspace.layout.parts(device=models.device)
     sizes = as_weights(message["samples"], models)
 
     if weighs_features:
-        losses = losses_of(told["without each"], batch.targets, client.criterion)
-        influence = weights_of_losses(losses, method.gamma)  # Eq. (5)
+        losses = losses_of(outputs["without each"], batch.targets, client.criterion)
+        influence = weights_of_losses(losses, method.gamma)  # λ [M], Eq. (5)
         mixture[features] = as_weights(influence.numpy(), models) @ models[:, features]  # Eq. (6)
     elif method.variant == "class-global":
         mixture[features] = weighted_mean(models[:, features], sizes)
 
     if weighs_classes:
         parts = Classifiers.of(workspace, models)
-        vectors = with_one(told["at the classifier"][0], workspace.layout)
+        vectors = with_one(outputs["at the classifier"][0], workspace.layout)
         if workspace.goal.targets.has_classes:
             rows, labels = _classified(vectors, batch.targets)
             losses = class_losses(rows, labels, parts.vectors)
         else:
             losses = output_losses(vectors, batch.targets, parts.vectors, client.criterion)
-        weights = weights_of_losses(losses, method.gamma)  # Eq. (9)
-        mixed = torch.einsum(
-            "ic,icf->cf", as_weights(weights.numpy(), models), parts.vectors
-        )  # Eq. (10)
-        parts.put(mixture, mixed)
+        influence_matrix = weights_of_losses(losses, method.gamma)  # Λ [M, C], Eq. (9)
+        columns = as_weights(influence_matrix.numpy(), models)
+        parts.put(mixture, torch.einsum("ic,icf->cf", columns, parts.vectors))  # Eq. (10)
     elif method.client_classifier == "mean":
         mixture[classifier] = weighted_mean(models[:, classifier], sizes)
 

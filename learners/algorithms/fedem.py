@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.devices import to_host
 from learners.rows.parameters import as_weights, reinitialised
@@ -60,14 +60,9 @@ class FedEM(Algorithm):
     k: int = option(3, least=1, changes="traffic")
 
     @property
-    def stops_early(self) -> bool:
-        """Not so: components see weighted samples."""
-        return False
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedem",)
+    def traits(self) -> Traits:
+        """What the method needs: its own task, in which components see weighted samples."""
+        return Traits(asks=("fedem",), stops_early=False)
 
     def start(self, federation: Federation) -> State:
         """Return the first components."""

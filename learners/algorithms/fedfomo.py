@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.model_games import examined
 from learners.client.tasks import deploy, train
 from learners.client.training import fit
@@ -71,19 +71,9 @@ class FedFomo(Algorithm):
     explore_decay: float = option(0.05, least=0, changes="relevance")
 
     @property
-    def averages(self) -> bool:
-        """No: every client mixes for itself."""
-        return False
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients need validation data: that is where they weigh models."""
-        return True
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedfomo-train", "fedfomo-weigh")
+    def traits(self) -> Traits:
+        """What the method needs: validation data, on which every client weighs models."""
+        return Traits(asks=("fedfomo-train", "fedfomo-weigh"), averages=False, validates=True)
 
     def start(self, federation: Federation) -> State:
         """Return nobody's preference for anybody."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.devices import to_device
 from learners.reply_schema import Asked, Numbers, Rows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.client_data import Batch, Kind
+    from learners.data.client_data import Batch
     from learners.rows.parameters import Layout
     from learners.rows.workspace import Loss
     from learners.server.federation import Federation
@@ -64,18 +64,13 @@ class FedProto(Algorithm):
     distance: Literal["mse", "l2", "l1"] = option("mse", changes="models")
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of targets: classes, which prototypes are of."""
-        return ("classification",)
+    def traits(self) -> Traits:
+        """What the method needs: classes, which prototypes are of."""
+        return Traits(asks=("fedproto",), kinds=("classification",))
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network without a linear head: prototypes are what enters it."""
         layout.parts("head")
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedproto",)
 
     def most_traffic(self, layout: Layout, n_present: int, n_classes: int) -> tuple[int, int]:
         """Return a prototype of every class, both ways."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.training import fit
 from learners.settings.options import option
 from learners.task import Message, Reveals, task
@@ -63,9 +63,9 @@ class FedRep(Algorithm):
     cut: Literal["head", "dense", "none"] = option("head", changes="traffic")
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedrep",)
+    def traits(self) -> Traits:
+        """What the method needs: its own task."""
+        return Traits(asks=("fedrep",))
 
     def passes(self, local_epochs: int) -> int:
         """Return the passes for the head and those for the body."""

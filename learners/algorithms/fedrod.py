@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.training import fit
 from learners.devices import to_device, to_host
 from learners.reply_schema import Rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from learners.client.client import Client
-    from learners.data.client_data import Batch, Kind
+    from learners.data.client_data import Batch
     from learners.server.federation import Federation
     from learners.settings.config import RunConfig
 
@@ -70,9 +70,9 @@ class FedRoD(Algorithm):
     width: int = option(16, least=1, needs={"head": "hypernetwork"}, changes="traffic")
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of targets: classes, which are balanced."""
-        return ("classification",)
+    def traits(self) -> Traits:
+        """What the method needs: classes, which are balanced."""
+        return Traits(asks=("fedrod",), kinds=("classification",))
 
     def check(self, config: RunConfig, layout: Layout) -> None:
         """Refuse a network without a linear head, and a loss other than the method's own."""
@@ -82,11 +82,6 @@ class FedRoD(Algorithm):
                 f"fedrod trains on its own balanced cross-entropy, so the loss {config.loss} would"
                 " have no effect"
             )
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("fedrod",)
 
     def start(self, federation: Federation) -> State:
         """Return the first generic model, and a hypernetwork that writes zeros if there is one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.gradients import gradients_at
 from learners.client.model_games import examined
 from learners.client.tasks import train
@@ -55,9 +55,9 @@ class IFCA(Algorithm):
     averaging: Literal["model", "gradient"] = option("model", changes="models")
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("ifca",) if self.averaging == "gradient" else ("ifca", "train")
+    def traits(self) -> Traits:
+        """What the method needs: a choice of models, and training unless gradients are averaged."""
+        return Traits(asks=("ifca",) if self.averaging == "gradient" else ("ifca", "train"))
 
     def start(self, federation: Federation) -> State:
         """Return the first models; nobody has chosen yet (−1)."""

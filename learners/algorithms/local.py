@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import train
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ class Local(Algorithm):
     """Every client trains its own model on its own data; no model travels ("Separate")."""
 
     @property
-    def averages(self) -> bool:
-        """No: models stay at home."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs; models stay at home."""
+        return Traits(averages=False)
 
     def start(self, federation: Federation) -> State:
         """Return nothing: the server has nothing to remember."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.gradients import gradients_at
 from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
@@ -62,14 +62,9 @@ class PerFedAvg(Algorithm):
     difference_step: float = option(1e-3, above=0, needs={"variant": "hf"}, changes="models")
 
     @property
-    def stops_early(self) -> bool:
-        """Not so: clients take steps, not epochs."""
-        return False
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("per-fedavg",)
+    def traits(self) -> Traits:
+        """What the method needs: its own task, of steps instead of epochs."""
+        return Traits(asks=("per-fedavg",), stops_early=False)
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Average what clients made of the meta-model, each alike."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.tasks import train
 from learners.devices import to_device
 from learners.rows.parameters import Layout
@@ -81,9 +81,9 @@ class PFedHN(Algorithm):
     hidden_layers: int = option(3, least=1, changes="models")
 
     @property
-    def averages(self) -> bool:
-        """No: the hypernetwork learns from each client's change."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs; the hypernetwork learns from each client's change."""
+        return Traits(averages=False)
 
     def start(self, federation: Federation) -> State:
         """Return a fresh hypernetwork and fresh embeddings."""

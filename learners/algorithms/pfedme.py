@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from coalitions.errors import InvalidInputError
-from learners.algorithm import ALGORITHMS, Algorithm, State, personal_and_global
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.settings.options import option
@@ -66,9 +66,9 @@ class PFedMe(Algorithm):
     beta: float = option(1.0, above=0, changes="models")
 
     @property
-    def stops_early(self) -> bool:
-        """Not so: every batch is solved for by itself."""
-        return False
+    def traits(self) -> Traits:
+        """What the method needs: its own task, which solves for every batch by itself."""
+        return Traits(asks=("pfedme",), stops_early=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,11 +77,6 @@ class PFedMe(Algorithm):
                 f"eta of pfedme must be from 0 to 1/lam = {1 / self.lam:g}, where the global model"
                 f" goes all the way to the personal one, not {self.eta}"
             )
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
-        return ("pfedme",)
 
     def round(self, federation: Federation, state: State, t: int) -> State:
         """Move towards the mean of the clients' versions of the global model."""

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
 
 import coalitions
 from coalitions.errors import InvalidInputError
-from coalitions.game import BoolMatrix, FloatVector, Game, IntVector
-from coalitions.games.function import FunctionGame
+from coalitions.game import FloatVector, Game, IntVector
 from coalitions.values.estimator import Estimator
 from coalitions.values.estimators.permutation import Permutation
-from learners.algorithm import ALGORITHMS, Algorithm, State
+from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
+from learners.algorithms._pfedsv_variants import (
+    begun_with,
+    distances_to_first,
+    divisors,
+    game_of_others,
+    known_models,
+    settled_newcomers,
+    sharing_labels,
+    similarities,
+    similarity_weights,
+    values_one_by_one,
+)
 from learners.client.model_games import ModelGame
-from learners.client.tasks import deploy, describe, train
-from learners.data.ground_truth import label_overlap
-from learners.devices import to_host
+from learners.client.tasks import describe, train
 from learners.privacy.mechanism import as_published
 from learners.reply_schema import Asked, Numbers
 from learners.rows.parameters import Cut, Layout, as_weights
@@ -36,9 +44,6 @@ if TYPE_CHECKING:
 
 EXACT_MODELS = 7
 """Up to here all coalitions are fewer than the evaluations of 3|S| permutations."""
-
-FLOOR = 1e-6
-"""Least distance in Eq. (6), relative to the model's norm or 1, whichever is larger."""
 
 Order = Literal["scan", "mixed", "top-k"]
 Keeps = Literal["positive", "non-negative"]
@@ -166,25 +171,15 @@ class PFedSV(Algorithm):
     told: bool = option(False, changes="traffic")
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """The metric of the game."""
-        return () if self.utility == "loss" else (self.utility,)
-
-    @property
-    def averages(self) -> bool:
-        """Only the shared extractor is averaged; all else clients combine themselves."""
-        return self.shared_extractor
-
-    @property
-    def validates(self) -> bool:
-        """Whether clients need validation data: the game is on them."""
-        return True
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Names of the tasks the method asks its clients for."""
+    def traits(self) -> Traits:
+        """What the method needs: validation data; only a shared extractor is averaged."""
         steps = ("train", "pfedsv-collaborate")
-        return ("describe", *steps) if self.told else steps
+        return Traits(
+            asks=("describe", *steps) if self.told else steps,
+            averages=self.shared_extractor,
+            measures=() if self.utility == "loss" else (self.utility,),
+            validates=True,
+        )
 
     def most_traffic(
         self, layout: Layout, n_present: int, n_classes: int
@@ -228,12 +223,8 @@ class PFedSV(Algorithm):
         n = len(federation.clients)
         state = {"relevance": np.zeros((n, n)), "scored": np.zeros((n, n), np.int64)}
         if self.told:
-            about = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
-            nothing = np.zeros_like(next(iter(about.values()))["labels"])
-            counts = np.stack(
-                [about[c]["labels"] if c in about else nothing for c in federation.clients]
-            )
-            state["told"] = label_overlap(counts).astype(np.int64)
+            replies = federation.ask(describe, {c: {} for c in federation.clients}, measuring=True)
+            state["told"] = sharing_labels(replies, n)
         return state
 
     def round(self, federation: Federation, state: State, t: int) -> State:
@@ -244,18 +235,31 @@ class PFedSV(Algorithm):
         everyone = federation.config.participants == len(federation.clients)
         order = ("scan" if everyone else "mixed") if self.order == "auto" else self.order
         slots = {
-            i: rng.permutation(self._choice(state, i, present[present != i], order, rng))
+            i: rng.permutation(self.choice(state, i, present[present != i], order, rng))
             for i in uploads
         }
-        values = federation.ask(collaborate, self._messages(federation, uploads, slots))
+        values = federation.ask(collaborate, self.messages(federation, uploads, slots))
         relevance, scored = state["relevance"].copy(), state["scored"].copy()
-        self._learn({"relevance": relevance, "scored": scored}, slots, values)
+        self.learn({"relevance": relevance, "scored": scored}, slots, values)
         federation.record(
             relevance=relevance,
             downloads=[len(slots[c]) if c in slots else 0 for c in federation.clients],
             evaluations=sum(reply["evaluations"] for reply in values.values()),
         )
         return {**state, "relevance": relevance, "scored": scored}
+
+    def learn(
+        self,
+        state: State,
+        slots: Mapping[int, IntVector],
+        values: Mapping[int, Message],
+    ) -> None:
+        """Enter the values of games into relevance and counts."""
+        relevance, scored = state["relevance"], state["scored"]
+        for i, reply in values.items():
+            players = np.array([i, *slots[i]])
+            relevance[i] = updated_relevance(relevance[i], players, reply["values"], self.alpha)
+            scored[i, players] += 1
 
     def newcomers(
         self, federation: Federation, state: State, clients: list[int]
@@ -266,57 +270,7 @@ class PFedSV(Algorithm):
         models that members trained last and that it never scored, values and combines them; when
         it has tried all, it does so once more with those that are good for it.
         """
-        uploads = self._stored(federation)
-        members = np.array(list(uploads))
-        n = len(federation.clients) + len(federation.newcomers)
-        found: dict[str, Any] = {
-            "relevance": np.zeros((n, n)),
-            "scored": np.zeros((n, n), np.int64),
-        }
-        if self.told:
-            labels = {c: told["labels"] for c, told in federation.registered.items()}
-            nothing = np.zeros_like(next(iter(labels.values())))
-            counts = np.stack([labels.get(c, nothing) for c in range(n)])
-            found["told"] = label_overlap(counts).astype(np.int64)
-        rng = federation.rng("newcomers")
-        order: Order = "top-k" if self.order == "top-k" else "scan"
-        steps = 1 if self.told else 1 + math.ceil(len(members) / max(self.k, 1))
-        for _ in range(steps):
-            clients = list(
-                federation.ask(train, {c: {"send": False} for c in clients}, measuring=True)
-            )
-            slots = {
-                c: rng.permutation(self._choice(found, c, members, order, rng)) for c in clients
-            }
-            messages = self._messages(federation, uploads, slots)
-            values = federation.ask(collaborate, messages, measuring=True)
-            self._learn(found, slots, values)
-            clients = list(values)
-            federation.round += 1  # another order of the data
-        return {c: {} for c in clients}
-
-    def _stored(self, federation: Federation) -> dict[int, Message]:
-        """Return what members trained last, as they would upload it."""
-        asked = {c: {"trained": True} for c in federation.clients}
-        told = federation.registered
-        return {
-            c: {"model": reply["model"], "samples": told[c]["samples"]}
-            for c, reply in federation.ask(deploy, asked, measuring=True).items()
-            if c in told
-        }
-
-    def _learn(
-        self,
-        found: Mapping[str, Any],
-        slots: Mapping[int, IntVector],
-        values: Mapping[int, Message],
-    ) -> None:
-        """Enter the values of games into relevance and counts."""
-        relevance, scored = found["relevance"], found["scored"]
-        for i, reply in values.items():
-            players = np.array([i, *slots[i]])
-            relevance[i] = updated_relevance(relevance[i], players, reply["values"], self.alpha)
-            scored[i, players] += 1
+        return settled_newcomers(self, federation, clients)
 
     def deployed(self, federation: Federation, state: State) -> dict[str, dict[int, Message]]:
         """Return nothing for anyone: clients have their models.
@@ -336,12 +290,13 @@ class PFedSV(Algorithm):
         trained: Tensor = client.memory.get("trained", client.own_model)
         return trained
 
-    def _choice(
+    def choice(
         self, state: State, i: int, others: IntVector, order: Order, rng: np.random.Generator
     ) -> IntVector:
+        """Return which of the others client i downloads."""
         if self.told:
-            told: IntVector = others[state["told"][i, others] > 0]
-            return told
+            sharing: IntVector = others[state["told"][i, others] > 0]
+            return sharing
         return chosen_downloads(
             state["relevance"][i, others],
             state["scored"][i, others],
@@ -354,7 +309,7 @@ class PFedSV(Algorithm):
             rng=rng,
         )
 
-    def _messages(
+    def messages(
         self, federation: Federation, uploads: dict[int, Message], slots: dict[int, IntVector]
     ) -> dict[int, Message]:
         """Return every client's downloads: whole models, or one extractor and classifiers."""
@@ -403,13 +358,16 @@ def collaborate(client: Client, message: Message) -> Message:
     else:
         models = torch.cat([trained[None], message["models"]])
     compared = _compared_parts(client, method, models)
-    values, evaluations = _valued(client, method, models, compared)
+    values, evaluations = _values(client, method, models, compared)
     weights = _weights(client, method, values, compared)
     combined = as_weights(weights, models) @ models  # Eq. (7)
     client.memory |= {"trained": trained, "model": combined}
     if method.collaboration == "pairwise" or method.self_distance == "last":
         client.memory["before"] = combined  # what the next round's training begins with
-    return _told(client, method, models, values, evaluations)
+    known = known_models(client, method, models)
+    if known is not models:
+        values, evaluations = _values(client, method, known, _compared_parts(client, method, known))
+    return {"values": values, "evaluations": evaluations}
 
 
 def chosen_downloads(
@@ -512,83 +470,41 @@ def collaboration_weights(
     alone[0] = 1.0
     if len(values) == 1:
         return alone
-    weights = np.maximum(values, 0.0) / _lifted(distances, floor, self_distance)
+    weights = np.maximum(values, 0.0) / divisors(distances, floor, self_distance)
     if self_distance == "exclude":
         weights[0] = 0.0
     total = weights.sum()
     return weights / total if total > 0 else alone
 
 
-def _lifted(distances: FloatVector, floor: float, self_distance: SelfDistance) -> FloatVector:
-    """Return the distances to divide by: none is zero, and the first stands for the own model."""
-    own, others = distances[0], distances[1:]
-    if self_distance not in ("printed", "last"):
-        own = others.mean() if self_distance == "mean" else others.min()
-    lifted: FloatVector = np.maximum([own, *others], floor)
-    return lifted
-
-
 def _weights(client: Client, method: PFedSV, values: FloatVector, compared: Tensor) -> FloatVector:
     """Return the weights of the models, the client's own first."""
-    if method.collaboration not in ("similarity", "cosine"):
-        distances, floor = _distances(compared)
-        if method.self_distance == "last":
-            last = _compared_parts(client, method, _begun_with(client)[None])
-            distances[0] = _distances(torch.cat([compared[:1], last]))[0][1]
-        return collaboration_weights(
-            values, distances, floor=floor, self_distance=method.self_distance
-        )
-    weights = np.maximum(values, 0.0)
-    if method.self_distance == "exclude" and len(weights) > 1:
-        weights[0] = 0.0
-    if not weights.any():
-        weights[0] = 1.0
-    shares: FloatVector = weights / weights.sum()
-    return shares
+    if method.collaboration in ("similarity", "cosine"):
+        return similarity_weights(values, method.self_distance)
+    distances, floor = distances_to_first(compared)
+    if method.self_distance == "last":
+        last = _compared_parts(client, method, begun_with(client)[None])
+        distances[0] = distances_to_first(torch.cat([compared[:1], last]))[0][1]
+    return collaboration_weights(values, distances, floor=floor, self_distance=method.self_distance)
 
 
-def _distances(compared: Tensor) -> tuple[FloatVector, float]:
-    """Return how far each model is from the first, and what counts as no distance at all."""
-    distances = to_host(torch.linalg.vector_norm(compared - compared[0], dim=1)).double().numpy()
-    return distances, FLOOR * max(1.0, float(to_host(compared[0].norm())))
-
-
-def _told(
-    client: Client, method: PFedSV, models: Tensor, values: FloatVector, evaluations: int
-) -> Message:
-    """Return the values for the server: where uploads are noised, those with one's own upload.
-
-    The clean model must not speak through them; for the combination at home it has spoken.
-    """
-    own = models[0]
-    known = as_published(client, "model", own)
-    if known is not own and not method.noise_own:
-        known = known.clone()
-        if method.shared_extractor:
-            features, _ = client.workspace.layout.parts(method.classifier, own.device)
-            known[features] = own[features]  # which is the extractor that was received
-        # Nor through how early a truncating estimator stopped: the game at home is not counted.
-        models = torch.cat([known[None], models[1:]])
-        compared = _compared_parts(client, method, models)
-        values, evaluations = _valued(client, method, models, compared)
-    return {"values": values, "evaluations": evaluations}
-
-
-def _valued(
+def _values(
     client: Client, method: PFedSV, models: Tensor, compared: Tensor
 ) -> tuple[FloatVector, int]:
     """Return the value of each model, the client's own first, and the number of evaluations."""
     if method.collaboration in ("similarity", "cosine"):
         return similarities(compared, method.collaboration, method.self_distance), 0
     if method.collaboration == "pairwise":
-        return _compared(client, method, models)
+        return values_one_by_one(
+            _game(client, method, torch.cat([begun_with(client)[None], models]))
+        )
     game: Game = _game(client, method, models)
     own = np.zeros(0)
     if method.players == "others":
         own = np.asarray(game(np.eye(1, len(models), dtype=bool)))  # v({i})
         if len(models) == 1:
             return own, 1
-        game = _with_own(game, float(own[0]))
+        game = game_of_others(game, float(own[0]))
     estimate = coalitions.shapley(
         game,
         _estimator(method, game.n_players),
@@ -596,43 +512,6 @@ def _valued(
         interruptible=False,  # Ctrl-C ends the run
     )
     return np.concatenate([own, estimate.values]), int(estimate.evaluations) + len(own)
-
-
-def _with_own(game: Game, alone: float) -> Game:
-    """Return the game of the others, X ↦ v(X ∪ {i}) − v({i}); the own model is the first player."""
-
-    def added(coalitions: BoolMatrix) -> FloatVector:
-        own = np.ones((len(coalitions), 1), dtype=bool)
-        worth: FloatVector = game(np.hstack([own, coalitions])) - alone
-        return worth
-
-    return FunctionGame(added, game.n_players - 1)
-
-
-def similarities(models: Tensor, kind: Collaboration, self_distance: SelfDistance) -> FloatVector:
-    r"""Return how much each model [m, P] is like the first, without looking at data (Fig. 4).
-
-    .. math:: 1 / \lVert \theta_i - \theta_j \rVert \quad \text{or} \quad
-              \langle \theta_i, \theta_j \rangle
-              / (\lVert \theta_i \rVert \lVert \theta_j \rVert)
-
-    Examples
-    --------
-    >>> rows = torch.tensor([[3.0, 4.0], [3.0, 2.0], [8.0, -6.0]])
-    >>> similarities(rows, "similarity", "nearest").round(3), similarities(
-    ...     rows, "cosine", "nearest"
-    ... ).round(3)
-    (array([0.5  , 0.5  , 0.089]), array([1.   , 0.943, 0.   ]))
-    """
-    if kind == "cosine":
-        rows = to_host(models).double()
-        angles: FloatVector = torch.cosine_similarity(rows[:1], rows).numpy()
-        return angles
-    distances, floor = _distances(models)
-    if len(distances) == 1:
-        return np.ones(1)
-    nearness: FloatVector = 1.0 / _lifted(distances, floor, self_distance)
-    return nearness
 
 
 def _compared_parts(client: Client, method: PFedSV, models: Tensor) -> Tensor:
@@ -650,19 +529,6 @@ def _estimator(method: PFedSV, n_models: int) -> str | Estimator:
     if name == "permutation" and n_models > 1:  # a lone model needs no sampling
         return Permutation(permutations=max(2, method.permutations * n_models))  # Algorithm 2
     return name
-
-
-def _compared(client: Client, method: PFedSV, models: Tensor) -> tuple[FloatVector, int]:
-    """Return what each model is worth by itself, above the one the client began the round with."""
-    game = _game(client, method, torch.cat([_begun_with(client)[None], models]))
-    alone = game(np.eye(game.n_players, dtype=bool))
-    return alone[1:] - alone[0], len(alone)
-
-
-def _begun_with(client: Client) -> Tensor:
-    """Return the model that the client began the round with."""
-    before: Tensor = client.memory.get("before", client.site.initial)
-    return before
 
 
 def _game(client: Client, method: PFedSV, models: Tensor) -> ModelGame:

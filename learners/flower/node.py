@@ -32,10 +32,9 @@ from learners.flower.questions import (
 )
 from learners.flower.records import NOTHING, NodeMemory, UnreadableError, Version
 from learners.measures.goal import goal_of
-from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
-from learners.rows.workspace import Workspace
 from learners.runs.inputs import UserInputs
+from learners.runs.preflight import checked_site
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 from learners.task import TASKS
@@ -87,7 +86,7 @@ def client_app(
     name = uuid.uuid4().hex
 
     def site_of(settings: str, context: Context) -> Site:
-        return _site(_Asked(name, settings, _configured(context), data, model, context))
+        return _site(_SiteKey(name, settings, _configured(context), data, model, context))
 
     def folder_of(context: Context) -> Path:
         own = context.node_config.get("memory")
@@ -101,7 +100,7 @@ def client_app(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SiteKey:
     """What a node's site is known again by, and, not compared, what it is made from.
 
     An app is known by a name, since Flower's simulation pickles it anew for each message.
@@ -120,22 +119,28 @@ def _configured(context: Context) -> tuple[Any, ...]:
 
 
 @lru_cache(_SITES)
-def _site(asked: _Asked) -> Site:
-    config = replace(RunConfig.of(tomllib.loads(asked.settings)), plugins=())
-    brought = UserInputs(model=asked.model)
+def _site(key: _SiteKey) -> Site:
+    config = replace(RunConfig.of(tomllib.loads(key.settings)), plugins=())
+    brought = UserInputs(model=key.model)
     brought.marked(config)  # refuses another network than the server's
     module = brought.network(config.seed)
     layout = Layout.of(module)
-    own = as_federated(called_for(asked.data, asked.context), config, n_outputs(layout))
+    own = as_federated(called_for(key.data, key.context), config, n_outputs(layout))
     if config.augment is not None:
         own.only_pictures("augment")
     algorithm = algorithm_of(config)
     goal = goal_of(own.targets, config.loss, config.metric)
-    workspace = Workspace(module, layout, torch.device("cpu"), goal)
-    sizes = [len(own.clients[0].train)] * config.clients
-    privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
-    here = Site(config, algorithm, workspace, own, privacy)
-    return here.with_data(here.data * config.clients)  # it is asked for one of them only
+    site = checked_site(
+        config,
+        algorithm,
+        module,
+        layout,
+        own,
+        goal,
+        device=torch.device("cpu"),
+        n_samples=[len(own.clients[0].train)] * config.clients,
+    )
+    return site.with_data(site.data * config.clients)  # it is asked for one of them only
 
 
 def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:

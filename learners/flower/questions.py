@@ -197,7 +197,7 @@ def _about(records: RecordDict, place: str) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------
-# Who carries records to nodes: Flower's grid, or somebody who asks one elsewhere.
+# Who carries records to nodes: Flower's grid, or a carrier that asks one elsewhere.
 
 _TRANSPORT = ("httpx", "httpcore", "grpc")
 """Packages whose errors, like those of the system, are of the way to the SuperLink.

@@ -25,10 +25,9 @@ from learners.flower.grid_engine import GridEngine, Identity, Patience
 from learners.flower.node_data import n_outputs, targets_of
 from learners.flower.questions import GridCarrier
 from learners.measures.goal import goal_of
-from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
-from learners.rows.workspace import Workspace
 from learners.runs.inputs import UserInputs
+from learners.runs.preflight import checked_site
 from learners.runs.run import Prepared, Result, begin_or_resume
 from learners.server.aggregation import aggregation
 from learners.server.client_failures import left_out
@@ -98,15 +97,15 @@ def server_app(
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        told = {key.replace("-", "_"): value for key, value in context.run_config.items()}
-        with _audited(told, context, grid) as record:
-            given = _settings(told) | settings
+        run_config = {key.replace("-", "_"): value for key, value in context.run_config.items()}
+        with _audited(run_config, context, grid) as record:
+            given = _settings(run_config) | settings
             given["algorithm"] = algorithm or given.get("algorithm", "fedavg")
             carrier = GridCarrier(grid)
-            wait = patience or _patience(told)
+            wait = patience or _patience(run_config)
             n_clients = clients or given.get("clients") or _those_there(carrier, wait)
             prepared = prepare_for_nodes(RunConfig.of(given | {"clients": n_clients}), model)
-            place = out if out is not None else told.get("out")
+            place = out if out is not None else run_config.get("out")
             record |= {"algorithm": given["algorithm"], "clients": n_clients}
 
             def engine(site: Site, folder: Path | None) -> Engine:
@@ -126,7 +125,9 @@ def server_app(
 
 
 @contextmanager
-def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[dict[str, Any]]:
+def _audited(
+    run_config: Mapping[str, Any], context: Context, grid: Grid
+) -> Iterator[dict[str, Any]]:
     """Yield the audit's record of a run; append it, as a line of JSON, to the file named `audit`.
 
     It is written however the run ends. Without `audit` in the run-config nothing is written.
@@ -135,7 +136,7 @@ def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[
     record: dict[str, Any] = {
         "began": _now(),
         "run": str(context.run_id),
-        "started_by": told.get("started_by", ""),
+        "started_by": run_config.get("started_by", ""),
         "app": run.fab_hash if run else "",
         "nodes": [],
         "rounds": 0,
@@ -147,8 +148,8 @@ def _audited(told: Mapping[str, Any], context: Context, grid: Grid) -> Iterator[
         record["result"] = f"failed: {type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
-        if told.get("audit"):
-            path = Path(str(told["audit"]))
+        if run_config.get("audit"):
+            path = Path(str(run_config["audit"]))
             line = json_text(record | {"ended": _now()}, indent=None)
             with disk_trouble_named(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,40 +205,52 @@ def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prep
 
     module = network()
     layout = Layout.of(module)
-    algorithm.check(config, layout)
     targets = targets_of(config, n_outputs(layout))
     goal = goal_of(targets, config.loss, config.metric)
-    workspace = Workspace(module, layout, torch.device("cpu"), goal)
-    nobody = [1] * config.clients  # sizes decide only what was refused above
-    privacy = privacy_of(config, algorithm, nobody, has_batch_norm=workspace.has_batch_norm)
     nothing = Split(torch.zeros((0, 1)), torch.zeros(0, dtype=torch.int64))
     names = tuple(f"client {i}" for i in range(config.clients))
     clients = tuple(ClientData(nothing, nothing, nothing, name=name) for name in names)
     data = FederatedData(OWN_DATA, clients, {}, targets)
     algorithm.check_data(data)
-    site = Site(config, algorithm, workspace, data, privacy)
-    about = {"model": config.model, "n_classes": targets.n_outputs}
-    return Prepared(config, algorithm, site, layout, network, about, names, "")
+    site = checked_site(
+        config,
+        algorithm,
+        module,
+        layout,
+        data,
+        goal,
+        device=torch.device("cpu"),
+        n_samples=[1] * config.clients,  # they decide only what was refused above
+    )
+    return Prepared(
+        config=config,
+        algorithm=algorithm,
+        site=site,
+        layout=layout,
+        network=network,
+        about={"model": config.model, "n_classes": targets.n_outputs},
+        client_names=names,
+    )
 
 
-def _settings(told: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(run_config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a run-config has; what else it has is the project's own."""
     ours = {each.name for each in fields(RunConfig)} - set(_NOT_THEIRS)
-    named = {_USUAL.get(key, key): value for key, value in told.items()}
+    named = {_USUAL.get(key, key): value for key, value in run_config.items()}
     values = {key: value for key, value in named.items() if key in ours}
     # Flower flattens tables: options of the method are `options.NAME`.
     options = {
         key.removeprefix("options."): value
-        for key, value in told.items()
+        for key, value in run_config.items()
         if key.startswith("options.")
     }
     return values | ({"options": options} if options else {})
 
 
-def _patience(told: Mapping[str, Any]) -> Patience:
+def _patience(run_config: Mapping[str, Any]) -> Patience:
     """Return how long to wait, by the run-config: `wait-for-clients`, `wait-for-answer`."""
     waits = {"start": "wait_for_clients", "answer": "wait_for_answer"}
-    given = {name: told[key] for name, key in waits.items() if key in told}
+    given = {name: run_config[key] for name, key in waits.items() if key in run_config}
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             key = waits[name].replace("_", "-")

@@ -132,7 +132,7 @@ def privacy_of(
     if not config.clip and config.epsilon is None:
         return None
     clip = DEFAULT_CLIP if config.clip is None else config.clip
-    tasks = [TASKS[name] for name in algorithm.asks]
+    tasks = [TASKS[name] for name in algorithm.traits.asks]
     if config.noise or config.epsilon is not None:
         _refuse_bare_replies(config, algorithm, tasks)
     if config.dp == "records":

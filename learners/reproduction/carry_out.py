@@ -48,8 +48,9 @@ from learners.reproduction.pages import (
 )
 from learners.reproduction.pictures import dots
 from learners.reproduction.printed import PaperTable, paper_table
+from learners.runs.kept_runs import kept_place
 from learners.runs.run import Result, completed
-from learners.settings.config import NO_EFFECT, RunConfig, plain_settings, settings_digest
+from learners.settings.config import NO_EFFECT, RunConfig, plain_settings
 from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
@@ -382,7 +383,7 @@ def plan(
     for key, given in experiment.runs(scale).items():
         config = completed({**shared, **given, "seed": 0})
         title = ", ".join(part for part in key if part)
-        place = out / "runs" / f"{config.algorithm}-{config.dataset}-{settings_digest(config)}"
+        place = kept_place(out / "runs", config)
         runs[key] = tuple(
             planned_cell(title, replace(config, seed=seed), place / f"seed{seed}")
             for seed in (numbers[:1] if key[1] in once else numbers)

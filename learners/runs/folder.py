@@ -55,7 +55,6 @@ from coalitions.files.writing import (
     write_whole,
 )
 from coalitions.structure import CoalitionStructure
-from learners.algorithm import build_algorithm
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import (
     Checkpoint,
@@ -65,6 +64,7 @@ from learners.runs.checkpoint import (
     read_document,
     save_checkpoint,
 )
+from learners.runs.kept_runs import with_all_options
 from learners.runs.reading import (
     SUMS,
     TIMED_SUMS,
@@ -159,7 +159,7 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """Return what the run was asked."""
-        return read_config(self.path)
+        return with_all_options(read_config(self.path))
 
     def result(self) -> dict[str, Any] | None:
         """Return what came out; None if the run is not finished."""
@@ -245,9 +245,8 @@ class RunFolder:
         began = replace(RunConfig.of(tomllib.loads(began_with)), data_dir=config.data_dir)
         # The data may have moved; what decides the numbers may not have changed. An option that the
         # method did not have when the run began has its default.
-        for key, was, now in differing_settings(
-            _with_all_options(began), _with_all_options(config)
-        ):
+        began, config = with_all_options(began), with_all_options(config)
+        for key, was, now in differing_settings(began, config):
             path = self.path / "config.toml"
             raise InvalidInputError(
                 f"{path} says {key} {spoken_setting(now)}, but the run began with"
@@ -256,7 +255,7 @@ class RunFolder:
             )
 
     def _clear(self) -> None:
-        """Remove a run, its settings last: one that is removed by half can still be told to go."""
+        """Remove a run, its settings last: one that is removed by half can still be removed."""
         last = self.path / "config.toml"
         there = [path for path in self.path.iterdir() if path.name != _LOCK]
         try:
@@ -285,7 +284,7 @@ class RunFolder:
         classes
             What classes or labels are called, if they have names.
         """
-        told = Clients.of(clients)
+        described = Clients.of(clients)
         surroundings = {
             "python": platform.python_version(),
             "torch": str(torch.__version__),
@@ -294,7 +293,7 @@ class RunFolder:
             "cores": os.cpu_count(),
             **place,
         }
-        documents = {"clients": told.document(), "environment": surroundings}
+        documents = {"clients": described.document(), "environment": surroundings}
         if classes:
             documents["classes"] = list(classes)
         for name, document in documents.items():
@@ -383,9 +382,3 @@ def load_into(module: nn.Module, tensors: dict[str, Tensor]) -> nn.Module:
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
     return module.eval()
-
-
-def _with_all_options(config: RunConfig) -> RunConfig:
-    """Return settings with all options of the method; those that are not given have defaults."""
-    method = build_algorithm(config.algorithm, config.options)
-    return replace(config, options=method.options())

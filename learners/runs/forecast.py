@@ -71,8 +71,8 @@ class CostForecast:
         Of the whole run: exact, or the most it can be.
     exact
         Whether it is exact, provided that no answer has to be refused.
-    told
-        What would be done with data of one's own, in a sentence.
+    remark
+        What would be done with your own data, in a sentence.
     """
 
     config: RunConfig
@@ -82,7 +82,7 @@ class CostForecast:
     memory: Mapping[str, int]
     traffic: Traffic
     exact: bool
-    told: str = ""
+    remark: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the forecast as plain values."""
@@ -138,8 +138,8 @@ def forecast(
 
     Examples
     --------
-    >>> told = forecast({"algorithm": "fedavg", "clients": 3, "rounds": 5, "workers": 1})
-    >>> told.exact, told.traffic.up  # the network has 55 210 parameters
+    >>> expected = forecast({"algorithm": "fedavg", "clients": 3, "rounds": 5, "workers": 1})
+    >>> expected.exact, expected.traffic.up  # the network has 55 210 parameters
     (True, 828150)
     """
     began = time.process_time()
@@ -187,7 +187,7 @@ def forecast(
         memory=memory,
         traffic=_total(federation.ledger, config.rounds) if traffic is None else traffic,
         exact=traffic is None,
-        told=prepared.told,
+        remark=prepared.remark,
     )
 
 

@@ -98,14 +98,16 @@ class Clients:
     names: Sequence[str] = ()
 
     @classmethod
-    def of(cls, told: Sequence[Mapping[str, Any]]) -> Clients:
-        """Return what each client told of itself, or what was written of it."""
+    def of(cls, described: Sequence[Mapping[str, Any]]) -> Clients:
+        """Return what each client says of itself, or what was written of it."""
         return cls(
-            [int(each["samples"]) for each in told],
-            np.array([[int(count) for count in each["labels"]] for each in told], np.int64),
-            [str(each["domain"]) for each in told],
-            [bool(each["poisoned"]) for each in told],
-            [str(each.get("name", "")) for each in told],
+            [int(client["samples"]) for client in described],
+            np.array(
+                [[int(count) for count in client["labels"]] for client in described], np.int64
+            ),
+            [str(client["domain"]) for client in described],
+            [bool(client["poisoned"]) for client in described],
+            [str(client.get("name", "")) for client in described],
         )
 
     def document(self) -> list[dict[str, Any]]:

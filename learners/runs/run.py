@@ -25,9 +25,7 @@ from learners.measures.goal import goal_of
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.models import MODELS, build_model, network_for, suited_model
-from learners.privacy.mechanism import privacy_of
 from learners.rows.parameters import Layout
-from learners.rows.workspace import Workspace
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.initial_weights import bound_to_weights, load_weights
@@ -35,7 +33,9 @@ from learners.runs.inputs import MARK, Clients, Factory, UserInputs
 from learners.runs.preflight import (
     check_metrics,
     check_single_gradients,
+    check_validation_data,
     checked_layout,
+    checked_site,
     fitted_targets,
 )
 from learners.server.aggregation import aggregation
@@ -51,7 +51,7 @@ OnRound = Callable[[Round], None]
 """Called after each round."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """What came out of a run.
 
@@ -302,16 +302,16 @@ def resume(
                 f" finished run had {config.rounds}"
             )
         return Result(
-            config,
-            history[-1],
-            finished["communication"],
-            finished["seconds"],
-            tuple(history),
-            folder.path,
-            finished.get("privacy"),
-            tuple(finished.get("client_names", ())),
-            finished.get("task", "classification"),
-            finished.get("new_clients"),
+            config=config,
+            metrics=history[-1],
+            communication=finished["communication"],
+            seconds=finished["seconds"],
+            history=tuple(history),
+            out=folder.path,
+            privacy=finished.get("privacy"),
+            client_names=tuple(finished.get("client_names", ())),
+            task=finished.get("task", "classification"),
+            new_clients=finished.get("new_clients"),
         )
     if workers is not None:
         config = replace(config, workers=workers)
@@ -338,8 +338,8 @@ def completed(
 def say(prepared: Prepared, tell: Callable[[str], None] | None) -> None:
     """Tell what there is to say of a run's data, or warn whoever called what calls this."""
     if tell is not None:
-        if prepared.told:
-            tell(prepared.told)
+        if prepared.remark:
+            tell(prepared.remark)
     elif prepared.notice:
         warnings.warn(prepared.notice, InputWarning, stacklevel=3)
 
@@ -371,14 +371,17 @@ def _network_of(about: Mapping[str, Any], seed: int) -> nn.Module:
         name: Input(tuple(each["shape"]), tuple(each["codes"]))
         for name, each in about["inputs"].items()
     }
-    told = about["targets"]
-    targets = Targets(told["kind"], told["n_outputs"], tuple(told["names"]))
+    target = about["targets"]
+    targets = Targets(target["kind"], target["n_outputs"], tuple(target["names"]))
     return network_for(about["model"], inputs, targets, seed=seed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run about to begin: everything that does not depend on whether it is new or resumed."""
+    """A run about to begin: everything that does not depend on whether it is new or resumed.
+
+    `remark` is a sentence on what was done with the data, `notice` the part nobody should miss.
+    """
 
     config: RunConfig
     algorithm: Algorithm
@@ -387,7 +390,7 @@ class Prepared:
     network: Callable[[], nn.Module]
     about: dict[str, Any]
     client_names: tuple[str, ...]
-    told: str = ""
+    remark: str = ""
     notice: str = ""
 
     @property
@@ -415,16 +418,6 @@ def data_of(config: RunConfig) -> FederatedData:
             data_dir=None if config.data_dir is None else Path(config.data_dir),
         )
     return scored_on_held_out(data, config) if held_out else data
-
-
-def _check_validation_data(config: RunConfig, who: str, data: FederatedData) -> None:
-    for number, client in enumerate(data.clients):
-        if not len(client.validation):
-            raise InvalidInputError(
-                f"{who} measures models on validation data, and client {number} has"
-                f" none; choose a validation_share above {config.validation_share:g}, or more"
-                " samples"
-            )
 
 
 def prepare(config: RunConfig, own: UserInputs | None = None) -> Prepared:
@@ -481,31 +474,19 @@ def prepare(config: RunConfig, own: UserInputs | None = None) -> Prepared:
 
     module = network()
     called = model if own.model is None else type(module).__name__
-    told = data.told
+    remark = data.told
     if config.weights is not None:
-        told = f"{told} {load_weights(Path(config.weights), module, called)}".lstrip()
+        remark = f"{remark} {load_weights(Path(config.weights), module, called)}".lstrip()
     data = replace(data, targets=fitted_targets(module, data, called))
     goal = goal_of(data.targets, loss, metrics)
-    for name in algorithm.measures:
-        goal.metric(name)
     layout = checked_layout(module, data)
-    algorithm.check(config, layout)
-    if algorithm.validates:
-        _check_validation_data(config, config.algorithm, data)
-    if config.patience is not None:
-        _check_validation_data(config, "patience", data)
-    if config.keep == "best":
-        _check_validation_data(config, "keep best", data)
-    workspace = Workspace(module, layout, device, goal)
-    privacy = privacy_of(
-        config,
-        algorithm,
-        [len(each.train) for each in data.clients],
-        has_batch_norm=workspace.has_batch_norm,
+    check_validation_data(config, algorithm, data)
+    n_samples = [len(each.train) for each in data.clients]
+    site = checked_site(
+        config, algorithm, module, layout, data, goal, device=device, n_samples=n_samples
     )
-    if privacy is not None and privacy.mode == "records":
-        check_single_gradients(workspace, data, called)
-    site = Site(config, algorithm, workspace, data, privacy)
+    if site.privacy is not None and site.privacy.mode == "records":
+        check_single_gradients(site.workspace, data, called)
     about: dict[str, Any] = {"model": model}
     if data.pictures and targets.kind == "classification":
         about |= {"shape": list(data.shape), "n_classes": data.n_classes}
@@ -513,7 +494,17 @@ def prepare(config: RunConfig, own: UserInputs | None = None) -> Prepared:
         about["inputs"] = {name: each.document() for name, each in inputs.items()}
         about["targets"] = data.targets.document()
     names = tuple(each.name for each in data.clients)
-    return Prepared(config, algorithm, site, layout, network, about, names, told, data.notice)
+    return Prepared(
+        config=config,
+        algorithm=algorithm,
+        site=site,
+        layout=layout,
+        network=network,
+        about=about,
+        client_names=names,
+        remark=remark,
+        notice=data.notice,
+    )
 
 
 def _carry_out(
@@ -547,8 +538,8 @@ def _carry_out(
                     "deterministic": torch.are_deterministic_algorithms_enabled(),
                 }
                 names = prepared.client_names[: config.members]
-                told = zip(federation.said_at_the_start(), names, strict=True)
-                clients = [dict(each) | {"name": name} for each, name in told]
+                registered = zip(federation.said_at_the_start(), names, strict=True)
+                clients = [dict(client) | {"name": name} for client, name in registered]
                 folder.write_circumstances(clients, place, site.targets.names)
             seconds, state, done = 0.0, None, 0
             if checkpoint is not None:
@@ -581,18 +572,18 @@ def _carry_out(
         engine.close()
     traffic = federation.ledger.total()
     result = Result(
-        config,
-        history[-1],
-        vars(traffic),
-        seconds,
-        tuple(history),
-        folder.path if folder else None,
-        None if site.privacy is None else site.privacy.document(),
-        tuple(each.name for each in site.data[: config.members]),
-        site.targets.kind,
-        new_clients,
-        () if folder else models,
-        prepared.network,
+        config=config,
+        metrics=history[-1],
+        communication=vars(traffic),
+        seconds=seconds,
+        history=tuple(history),
+        out=folder.path if folder else None,
+        privacy=None if site.privacy is None else site.privacy.document(),
+        client_names=tuple(each.name for each in site.data[: config.members]),
+        task=site.targets.kind,
+        new_clients=new_clients,
+        _models=() if folder else models,
+        _network=prepared.network,
     )
     if folder is not None:
         folder.write_models(models, prepared.layout, prepared.about)

@@ -1,8 +1,8 @@
-"""Who was left out of a run, why, and for how long: nobody disappears without a word."""
+"""Clients whose replies were refused or lost, why, and for how long: each of them is named."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,18 @@ STRIKES = 3
 
 @dataclass
 class ClientFailures:
-    """What a server remembers of its clients' replies; each line of metrics carries it.
+    """What went wrong with the clients of a run: in this round, and so far.
 
     Attributes
     ----------
+    refused
+        Clients of which a reply was refused in this round, and why.
+    struck
+        Those of them whose refused reply was to the method: it counts as a strike.
+    unreachable
+        Clients whose replies are lost in this round once they have trained.
+    lost
+        Those of them who have.
     strikes
         For clients whose last reply was refused: in how many rounds in a row, of those they took
         part in.
@@ -23,22 +31,49 @@ class ClientFailures:
         Clients that are not asked any more, and why.
     """
 
+    refused: dict[int, str] = field(default_factory=dict)
+    struck: dict[int, str] = field(default_factory=dict)
+    unreachable: frozenset[int] = frozenset()
+    lost: set[int] = field(default_factory=set)
     strikes: dict[int, int] = field(default_factory=dict)
     quarantined: dict[int, str] = field(default_factory=dict)
 
-    def after_round(self, present: Collection[int], refused: Mapping[int, str]) -> None:
-        """Remember who of those present gave a reply that was refused."""
+    def begin_round(self, unreachable: frozenset[int]) -> None:
+        """Forget the round before; strikes and quarantine stay."""
+        self.refused, self.struck = {}, {}
+        self.unreachable, self.lost = unreachable, set()
+
+    def lose(self, trained: Iterable[int]) -> None:
+        """Lose the replies of clients that have trained and cannot be reached."""
+        self.lost |= self.unreachable & set(trained)
+
+    def refuse(self, reasons: Mapping[int, str]) -> dict[int, str]:
+        """Remember which replies to the method are refused, and return them; lost ones are not."""
+        reasons = {c: reason for c, reason in reasons.items() if c not in self.lost}
+        self.refused |= reasons
+        self.struck |= reasons
+        return reasons
+
+    def quarantine_unregistered(self, reasons: Mapping[int, str]) -> None:
+        """Remember who did not say at the start what it has, and why: it is never asked again."""
+        for client, reason in sorted(reasons.items()):
+            self.quarantined[client] = f"it did not register: {reason}"
+
+    def end_round(self, present: Iterable[int]) -> None:
+        """Count the strikes of those present, without clients whose replies were lost."""
         for client in present:
-            if client not in refused:
+            if client in self.lost:
+                continue
+            if client not in self.struck:
                 self.strikes.pop(client, None)
                 continue
             self.strikes[client] = self.strikes.get(client, 0) + 1
             if self.strikes[client] >= STRIKES:
-                self.quarantined[client] = refused[client]
+                self.quarantined[client] = self.struck[client]
 
-    def hopeless(self, clients: Iterable[int], refused: Collection[int]) -> bool:
-        """Tell whether the last reply of every client was refused, those of this round included."""
-        return all(c in refused or c in self.strikes or c in self.quarantined for c in clients)
+    def hopeless(self, clients: Iterable[int]) -> bool:
+        """Tell whether the last reply of every client was refused, this round included."""
+        return all(c in self.struck or c in self.strikes or c in self.quarantined for c in clients)
 
     def document(self) -> dict[str, Any]:
         """Return it for the round's line of metrics."""
@@ -64,11 +99,11 @@ def left_out(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     >>> left_out([{"round": 1, "refused": {"4": "model is missing"}}, {"round": 2, "refused": {}}])
     [{'client': 4, 'rounds': 1, 'reason': 'model is missing', 'quarantined': None}]
     """
-    found: dict[int, dict[str, Any]] = {}
+    entries: dict[int, dict[str, Any]] = {}
 
     def entry(client: str) -> dict[str, Any]:
         new = {"client": int(client), "rounds": 0, "reason": "", "quarantined": None}
-        return found.setdefault(int(client), new)
+        return entries.setdefault(int(client), new)
 
     for line in history:
         for client, reason in line.get("refused", {}).items():
@@ -79,7 +114,7 @@ def left_out(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             if entry(client)["quarantined"] is None:
                 # Three strikes count from the next round on; who did not register was never asked.
                 entry(client)["quarantined"] = line["round"] + (client in line["strikes"])
-    return [found[client] for client in sorted(found)]
+    return [entries[client] for client in sorted(entries)]
 
 
 def sentence(entry: Mapping[str, Any], n_rounds: int) -> str:

@@ -85,8 +85,8 @@ class Federation:
         Clients that take part in the current round, in order, without those in quarantine.
     clients, newcomers
         Clients that training is for, and those that are held out of it.
-    conduct
-        Whose replies were refused so far, and who is not asked any more.
+    failures
+        Whose replies were refused or lost, and who is not asked any more.
     """
 
     def __init__(
@@ -114,13 +114,9 @@ class Federation:
         algorithm.check(config, layout)
         self._rule = aggregation(config.aggregation)
         self._rule.check(config.participants)
-        self.conduct = ClientFailures()
-        self._refused: dict[int, str] = {}
-        self._bad: dict[int, str] = {}
+        self.failures = ClientFailures()
         self._losses: dict[int, float] = {}
         self._records: dict[str, Any] = {}
-        self._missing: frozenset[int] = frozenset()  # whose replies will not arrive in this round
-        self._gone: set[int] = set()  # whose did not
         self._registered: dict[int, Message] | None = None
         self._method_at_work = False
         self._admitted_newcomers: set[int] = set()
@@ -157,17 +153,16 @@ class Federation:
             for reason, count in answers.not_stacked.items():
                 counts[reason] = counts.get(reason, 0) + count
         refused = answers.refused | self._faults(task, messages, answers)
-        if not measuring:
-            if "train_loss" in task.reply:  # who does not arrive is gone after having trained
-                self._gone |= self._missing & set(messages)
-            refused = {c: reason for c, reason in refused.items() if c not in self._gone}
-        gone = set() if measuring else self._gone
+        lost: set[int] = set()
+        if measuring:
+            self.failures.refused |= refused
+        else:
+            if "train_loss" in task.reply:
+                self.failures.lose(messages)
+            refused, lost = self.failures.refuse(refused), self.failures.lost
         replies = {
-            c: answers.replies[c] for c in sorted(messages) if c not in refused and c not in gone
+            c: answers.replies[c] for c in sorted(messages) if c not in refused and c not in lost
         }
-        self._refused |= refused
-        if not measuring:
-            self._bad |= refused
         if messages and not replies and not refused:
             raise NobodyAnsweredError(f"round {self.round}: no reply to {task.name!r} arrived")
         if messages and not replies:
@@ -196,35 +191,36 @@ class Federation:
             self._records["too_few_to_protect"] = self._records.get("too_few_to_protect", 0) + 1
         return self._rule(models, weights)
 
+    def register(self) -> None:
+        """Have clients say what they have, unless they have; who does not is asked nothing else."""
+        if self._registered is not None:
+            return
+        refused_before = dict(self.failures.refused)
+        self._registered = self.ask(describe, {c: {} for c in self.clients}, measuring=True)
+        silent = set(self.clients) - self._registered.keys()
+        self.failures.quarantine_unregistered({c: self.failures.refused[c] for c in silent})
+        self.failures.refused = refused_before
+        self.present = self._admitted(self.present)
+
     @property
     def registered(self) -> dict[int, Message]:
-        """What clients said at the start that they have; who gave no sound answer is missing.
-
-        Such a client is not asked for anything else.
-        """
-        if self._registered is None:
-            before = dict(self._refused)
-            self._registered = self.ask(describe, {c: {} for c in self.clients}, measuring=True)
-            for client in self.clients:
-                if client not in self._registered:
-                    reason = f"it did not register: {self._refused[client]}"
-                    self.conduct.quarantined[client] = reason
-            self._refused = before
-            self.present = self._admitted(self.present)
+        """What clients said at the start that they have; who gave no sound answer is missing."""
+        self.register()
+        assert self._registered is not None
         return self._registered
 
     def admit(self, newcomers: Sequence[int]) -> None:
         """Let clients register that were held out so far; from now on they can be asked."""
         self._admitted_newcomers |= set(newcomers)
-        told = self.ask(describe, {c: {} for c in newcomers}, measuring=True)
-        self._registered = self.registered | told
+        described = self.ask(describe, {c: {} for c in newcomers}, measuring=True)
+        self._registered = self.registered | described
 
     def said_at_the_start(self) -> list[Message]:
         """Return what every client said that it has, in order; nothing for those who did not."""
-        told = self.registered
-        labels = np.zeros_like(next(iter(told.values()))["labels"])
+        registered = self.registered
+        labels = np.zeros_like(next(iter(registered.values()))["labels"])
         nothing = {"samples": 0, "labels": labels, "domain": "", "poisoned": False}
-        return [told.get(client, nothing) for client in self.clients]
+        return [registered.get(client, nothing) for client in self.clients]
 
     def record(self, **values: Any) -> None:  # noqa: ANN401 (arrays, structures, plain values)
         """Keep something of this round for the run's folder.
@@ -257,7 +253,7 @@ class Federation:
         after
             Number of the last round that is done.
         """
-        self.registered  # noqa: B018 (who does not register is not asked)
+        self.register()
         if state is None:
             self._begin(0)
             self._method_at_work = True
@@ -272,8 +268,8 @@ class Federation:
             state = self._after(state, t)
             self._method_at_work = False
             if attendance(self.config.attendance)[0] in ("dropout", "deadline"):
-                self.record(missing=sorted(self._gone))
-            self.conduct.after_round([c for c in self.present if c not in self._gone], self._bad)
+                self.record(missing=sorted(self.failures.lost))
+            self.failures.end_round(self.present)
             if self.config.keep == "best":
                 self._keep(state)
             metrics = self._metrics(state)
@@ -290,17 +286,17 @@ class Federation:
 
     def recall(self, line: Mapping[str, Any]) -> None:
         """Remember who was left out so far, from the metrics of the last round."""
-        self.conduct.recall(line)
+        self.failures.recall(line)
 
     def _begin(self, t: int) -> None:
         self.round = t
-        self._refused, self._bad, self._losses, self._records = {}, {}, {}, {}
-        self._gone, self._missing = set(), missing_in(self.config, t) if t else frozenset()
+        self._losses, self._records = {}, {}
+        self.failures.begin_round(missing_in(self.config, t) if t else frozenset())
         if t:
             self.present = self._admitted(present_in(self.config, t))
 
     def _admitted(self, clients: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(c for c in clients if c not in self.conduct.quarantined)
+        return tuple(c for c in clients if c not in self.failures.quarantined)
 
     def _after(self, state: State, t: int) -> State:
         """Return the state after a round; the same if nobody who took part gave an answer.
@@ -312,10 +308,10 @@ class Federation:
             try:
                 return self.algorithm.round(self, state, t)
             except NobodyAnsweredError:
-                if self.conduct.hopeless(self.clients, self._bad):
+                if self.failures.hopeless(self.clients):
                     raise
-        elif len(self.conduct.quarantined) == len(self.clients):
-            client, reason = next(iter(self.conduct.quarantined.items()))
+        elif len(self.failures.quarantined) == len(self.clients):
+            client, reason = next(iter(self.failures.quarantined.items()))
             raise NobodyAnsweredError(
                 f"round {t}: no client is left to ask (client {client}: {reason})"
             )
@@ -325,19 +321,19 @@ class Federation:
         self, task: Task, messages: Mapping[int, Message], answers: Replies
     ) -> dict[int, str]:
         """Return what is wrong with the replies that came."""
-        told = {} if task is describe else self.registered
-        asked = {
+        registered = {} if task is describe else self.registered
+        questions = {
             client: Asked(
                 self.layout,
                 self.initial_model,
                 message,
-                int(told[client]["samples"]) if client in told else 0,
+                int(registered[client]["samples"]) if client in registered else 0,
                 targets=None if self.goal is None else self.goal.targets,
             )
             for client, message in messages.items()
             if client not in answers.refused
         }
-        return faults(task, asked, answers.replies, self.config.norm_limit)
+        return faults(task, questions, answers.replies, self.config.norm_limit)
 
     def _metrics(self, state: State) -> dict[str, Any]:
         t, traffic = self.round, self.ledger.of_round(self.round)
@@ -356,8 +352,8 @@ class Federation:
             "bytes_down": traffic.bytes_down,
             "up_per_client": self.ledger.counts[t, :, 0].tolist(),
             "down_per_client": self.ledger.counts[t, :, 1].tolist(),
-            "refused": {str(client): reason for client, reason in self._refused.items()},
-            **self.conduct.document(),
+            "refused": {str(client): reason for client, reason in self.failures.refused.items()},
+            **self.failures.document(),
             "epsilon": None if self.privacy is None else self.privacy.worst(self.memories()),
         }
         plain = {
@@ -370,9 +366,9 @@ class Federation:
     def _check_declared(self, task: Task) -> None:
         """Refuse, in a private run, what the check of the method's replies has not seen."""
         states_epsilon = self.privacy is not None and self.privacy.noise > 0
-        if self._method_at_work and states_epsilon and task.name not in self.algorithm.asks:
+        if self._method_at_work and states_epsilon and task.name not in self.algorithm.traits.asks:
             raise InvalidInputError(
-                f"{self.config.algorithm} asks its clients for {task.name!r}, which its `asks` does"
+                f"{self.config.algorithm} asks its clients for {task.name!r}, which its `traits` do"
                 " not name, so nobody has checked what that reveals; it cannot be private"
             )
 
@@ -437,7 +433,7 @@ class Federation:
 
     def _summaries(self, replies: Mapping[int, Message], honest: Sequence[int]) -> dict[str, Any]:
         assert self.goal is not None
-        found = {}
+        summaries = {}
         for place, metric in enumerate(self.goal.metrics):
             values: list[float | None] = [
                 float(replies[c]["metrics"][place])
@@ -445,11 +441,11 @@ class Federation:
                 else None
                 for c in self.clients
             ]
-            found[metric.name] = summary(metric, values, honest)
-        return found
+            summaries[metric.name] = summary(metric, values, honest)
+        return summaries
 
     @property
     def honest(self) -> tuple[int, ...]:
         """Clients whose data is not poisoned; everyone if all is."""
-        told = self.registered
-        return tuple(c for c in told if not told[c]["poisoned"]) or self.clients
+        registered = self.registered
+        return tuple(c for c in registered if not registered[c]["poisoned"]) or self.clients

@@ -159,10 +159,10 @@ def stacked_engine(site: Site, stacking: Stacking) -> Engine:
 
 def compute(site: Site) -> Literal["sequential", "stacked"]:
     """Return how the clients of `site` train: one after the other, or stacked."""
-    asked, here = site.config.compute, site.config.engine == "local"
-    if asked == "auto":
+    chosen, here = site.config.compute, site.config.engine == "local"
+    if chosen == "auto":
         return "stacked" if here and site.workspace.device.type == "cuda" else "sequential"
-    return asked
+    return chosen
 
 
 def n_workers(site: Site, workers: int) -> int:

@@ -33,8 +33,10 @@ def welcomed(federation: Federation, state: State) -> tuple[dict[str, Any], dict
         replies = federation.evaluated(messages)
     except NobodyAnsweredError:
         pass  # the run itself is sound; the newcomers' results say that there is none
-    told = federation.registered
-    honest = [k for k, c in enumerate(newcomers) if c in told and not told[c]["poisoned"]]
+    registered = federation.registered
+    honest = [
+        k for k, c in enumerate(newcomers) if c in registered and not registered[c]["poisoned"]
+    ]
     honest = honest or list(range(len(newcomers)))
 
     def numbers(name: str) -> list[float | None]:

@@ -38,19 +38,19 @@ def faults(
         How many times the median of the norms a norm may be; of a lone reply, how many times that
         of what was sent.
     """
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for client, question in asked.items():
         if client not in replies:
-            found[client] = "it did not answer"
+            reasons[client] = "it did not answer"
             continue
         try:
             wrong = _fault(task, question, replies[client])
         except Exception as error:  # (whatever it is: no reply may end the run)
             wrong = f"the reply could not be checked ({type(error).__name__})"
         if wrong is not None:
-            found[client] = wrong
-    sound = {client: replies[client] for client in asked if client not in found}
-    return found | _oversized(task, asked, sound, norm_limit)
+            reasons[client] = wrong
+    sound = {client: replies[client] for client in asked if client not in reasons}
+    return reasons | _oversized(task, asked, sound, norm_limit)
 
 
 def _fault(task: Task, asked: Asked, reply: object) -> str | None:
@@ -86,7 +86,7 @@ def _oversized(
     The lower of two middle norms is the median: of two replies the smaller one is the measure, or
     the larger could be of any size. Norms of zero are no measure.
     """
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for name in task.reply:
         form = task.form(name)
         if not isinstance(form, Rows) or not form.compared:
@@ -101,10 +101,10 @@ def _oversized(
             measure, whose = 0.0 if sent is None else form.norm(sent), "that of what was sent"
         for client, norm in norms.items():
             if 0 < limit * measure < norm:
-                found.setdefault(
+                reasons.setdefault(
                     client, f"the norm of {name} is {norm / measure:.3g} times {whose}"
                 )
-    return found
+    return reasons
 
 
 # ----------------------------------------------------------------------------------------

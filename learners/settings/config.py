@@ -337,16 +337,16 @@ def current_options(algorithm: str, options: Mapping[str, Any]) -> dict[str, Any
     {'k': 3, 'explore': 0.5}
     """
     names = _RENAMED.get(algorithm, {})
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for key, value in options.items():
         name = names.get(key.replace("-", "_"), key)
-        if name in found:
+        if name in renamed:
             raise InvalidInputError(
                 f"{name} of {algorithm} is given twice: by that name, and by its old one; give it"
                 " once"
             )
-        found[name] = value
-    return found
+        renamed[name] = value
+    return renamed
 
 
 def is_of_old(algorithm: str, names: Collection[str]) -> bool:
@@ -402,24 +402,17 @@ def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any,
     ]
 
 
-def settings_digest(config: RunConfig) -> str:
-    """Return ten characters that runs have in common if they differ in their seed alone.
+def digest_of_all_settings(config: RunConfig) -> str:
+    """Return the digest by which earlier versions named folders: of all settings but the seed.
 
-    How often a run is tested is told by them, too: some figures are curves.
-
-    Examples
-    --------
-    >>> few, many = RunConfig(workers=1), RunConfig(workers=4, seed=7)
-    >>> settings_digest(few) == settings_digest(many) != settings_digest(RunConfig(rounds=9))
-    True
+    Options have the names in it that they had when the first folders were made.
     """
     left_out = {"seed", *NO_EFFECT} - {"evaluate_every"}
     renamed = _RENAMED.get(config.algorithm, {})
-    # Folders are named by this: options keep the names they had when the first were made.
     first = {f"option {new}": f"option {old}" for old, new in renamed.items()}
-    told = sorted((first.get(key, key), value) for key, value in plain_settings(config).items())
-    kept = {key: value for key, value in told if key not in left_out}
-    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:10]
+    settings = sorted((first.get(key, key), value) for key, value in plain_settings(config).items())
+    counted = {key: value for key, value in settings if key not in left_out}
+    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()[:10]
 
 
 def spoken_setting(value: Any) -> str:  # noqa: ANN401 (any setting)

@@ -24,8 +24,8 @@ def declared_methods() -> dict[str, type]:
     >>> declared_methods()["fedprox"].mu
     0.01
     """
-    found = {name: method for file in _files() for name, method in _declared(file)}
-    return dict(sorted(found.items()))
+    methods = {name: method for file in _files() for name, method in _declared(file)}
+    return dict(sorted(methods.items()))
 
 
 def _files() -> Iterator[Path]:

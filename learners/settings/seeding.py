@@ -51,37 +51,37 @@ def seeds_of(
     [0, 10, 11, 12]
     """
     if isinstance(given, str):
-        found = _read_seeds(given.strip())
+        seeds = _read_seeds(given.strip())
     elif isinstance(given, int | np.integer) and not isinstance(given, bool):
-        found = int(given)
+        seeds = int(given)
     else:
-        found = _listed_seeds(given)
-    if found is None:
+        seeds = _listed_seeds(given)
+    if seeds is None:
         raise InvalidInputError(
             f"{called} must be a number of seeds, as in 3, or a list of whole numbers from 0, as in"
             f" 0,1,2 or 10-14; it got {shown(given)}"
         )
-    if isinstance(found, int):
-        if not 1 <= found <= MOST_SEEDS:
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= MOST_SEEDS:
             raise InvalidInputError(
-                f"{called} {found} asks for {found or 'no'} seeds; it can be 1 to {MOST_SEEDS}. For"
-                f" the one seed {found}, give {alone.format(found)}"
+                f"{called} {seeds} asks for {seeds or 'no'} seeds; it can be 1 to {MOST_SEEDS}. For"
+                f" the one seed {seeds}, give {alone.format(seeds)}"
             )
-        return list(range(first, first + found))
-    if len(found) > MOST_SEEDS:
-        raise InvalidInputError(f"{called} can be {MOST_SEEDS} seeds at most, not {len(found)}")
-    if len(set(found)) < len(found):
+        return list(range(first, first + seeds))
+    if len(seeds) > MOST_SEEDS:
+        raise InvalidInputError(f"{called} can be {MOST_SEEDS} seeds at most, not {len(seeds)}")
+    if len(set(seeds)) < len(seeds):
         raise InvalidInputError(
             f"{called} has a seed twice: that is the same run twice, and no repetition"
         )
-    return found
+    return seeds
 
 
 def _read_seeds(text: str) -> int | list[int] | None:
     """Return how many seeds a text asks for, or which; None if it is neither."""
     if re.fullmatch(r"[0-9]{1,18}", text):
         return int(text)
-    found: list[int] = []
+    seeds: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,18})\s*(?:(?:-|\.\.)\s*([0-9]{1,18})\s*)?", part)
         if match is None:
@@ -89,8 +89,8 @@ def _read_seeds(text: str) -> int | list[int] | None:
         low, high = int(match[1]), int(match[2] or match[1])
         if low > high:
             return None
-        found += range(low, min(high, low + MOST_SEEDS) + 1)
-    return found
+        seeds += range(low, min(high, low + MOST_SEEDS) + 1)
+    return seeds
 
 
 def _listed_seeds(given: object) -> list[int] | None:

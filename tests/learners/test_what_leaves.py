@@ -58,14 +58,14 @@ def variants():
     found = {}
     for name in sorted(ALGORITHMS):
         usual = build_algorithm(name, {})
-        found[f"`{name}`"] = usual.asks
+        found[f"`{name}`"] = usual.traits.asks
         for option in options_of(type(usual)):
             for choice in option.choices or ():
                 try:
-                    asks = build_algorithm(name, {option.name: choice}).asks
+                    asks = build_algorithm(name, {option.name: choice}).traits.asks
                 except InvalidInputError:  # it goes only with another option
                     continue
-                if asks != usual.asks:
+                if asks != usual.traits.asks:
                     found[f"`{name}`, `{option.name}={choice}`"] = asks
     return found
 
@@ -109,7 +109,7 @@ def test_a_run_asks_for_nothing_that_the_page_does_not_have(algorithm):
     federation.ask = heard
     for _ in federation.rounds():
         pass
-    assert asked <= {*build_algorithm(algorithm, {}).asks, *watching()}
+    assert asked <= {*build_algorithm(algorithm, {}).traits.asks, *watching()}
 
 
 if __name__ == "__main__":

@@ -281,7 +281,7 @@ def test_the_whole_matrix_on_digits(name, monkeypatch):
             assert len(result.history) == 4
 
 
-AVERAGING = [name for name in NAMES if build_algorithm(name, {}).averages]
+AVERAGING = [name for name in NAMES if build_algorithm(name, {}).traits.averages]
 
 
 @pytest.mark.slow

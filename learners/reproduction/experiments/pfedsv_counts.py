@@ -448,10 +448,15 @@ class Fig11(_Counted):
 
     def _files(self, scale: Scale, seed: int) -> list[Path]:
         """Return where the pictures of a seed are kept."""
-        from learners.settings.config import settings_digest
+        from learners.runs.kept_runs import settings_digest
+        from learners.settings.config import digest_of_all_settings
 
         assert self.folder is not None
-        kept = self.folder / "pictures" / settings_digest(self._config(scale, seed))
+        config = self._config(scale, seed)
+        kept = self.folder / "pictures" / settings_digest(config)
+        older = self.folder / "pictures" / digest_of_all_settings(config)
+        if older.is_dir() and not kept.is_dir():
+            kept = older
         n_pictures = {"smoke": 1, "small": 4, "paper": 10}[scale]
         return [kept / f"seed{seed}-{number}.npy" for number in range(n_pictures)]
 

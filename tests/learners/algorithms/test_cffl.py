@@ -14,6 +14,7 @@ from coalitions.structure import CoalitionStructure
 from coalitions.structures.partitions import adjusted_rand_index, all_partitions, refines
 from learners.algorithm import build_algorithm
 from learners.algorithms import cffl
+from learners.algorithms._cffl_variants import membership_weights
 from learners.data.ground_truth import among, are_separated, true_structure
 from learners.rows.parameters import Layout
 from tests.learners import tiny
@@ -298,9 +299,9 @@ def test_with_overlap_absent_clients_keep_their_model():
 
 def test_membership_weights_are_shares_of_the_synergy():
     row = np.array([0.0, 2.0, -3.0, 1.0])
-    assert cffl.membership_weights(row, [(0, 1), (0, 2), (1, 2)], 0) == {0: 1.0, 1: 0.0}
-    assert cffl.membership_weights(row, [(0, 2), (0, 2, 3)], 0) == {0: 0.5, 1: 0.5}
-    assert cffl.membership_weights(row, [(1, 2)], 0) == {}
+    assert membership_weights(row, [(0, 1), (0, 2), (1, 2)], 0) == {0: 1.0, 1: 0.0}
+    assert membership_weights(row, [(0, 2), (0, 2, 3)], 0) == {0: 0.5, 1: 0.5}
+    assert membership_weights(row, [(1, 2)], 0) == {}
 
 
 def test_overlap_learns_the_digits_in_overlapping_coalitions():

@@ -78,7 +78,7 @@ def test_where_it_cannot_be_is_said():
 def test_every_method_stops_early_or_says_that_it_cannot(name):
     options = {"width": 4, "embedding": 2} if name == "pfedhn" else {}
     settings = LONG | {"algorithm": name, "options": options}
-    if not build_algorithm(name, options).stops_early:
+    if not build_algorithm(name, options).traits.stops_early:
         with pytest.raises(InvalidInputError, match="patience has nothing to stop"):
             run(settings | {"patience": 1}, data=DATA)
         return

@@ -164,7 +164,7 @@ def test_a_node_without_a_number_is_told_what_it_lacks(tmp_path):
 
 def test_a_task_that_fails_is_named_with_flower_s_own_words(tmp_path):
     _, flower, grid = pair("fedavg", tmp_path, rounds=1)
-    flower.registered  # noqa: B018 (before it fails)
+    flower.register()  # before it fails
     grid.errors[FIRST_NODE] = [2]
     line = next(flower.rounds()).metrics
     assert line["refused"] == {"0": "its app failed: as the test wants it"}

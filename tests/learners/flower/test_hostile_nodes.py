@@ -89,10 +89,10 @@ def settled(algorithm, folder, tamper=None, rounds=2, gone=False):
     grid = nodes(site, folder)
     server = federation(site, grid, QUICK)
     if tamper is not None:
-        server.registered  # noqa: B018 (it is honest at first)
+        server.register()  # it is honest at first
         grid.broken[ATTACKER] = tamper
     if gone:
-        server.registered  # noqa: B018
+        server.register()
         grid.gone.add(FIRST_NODE + ATTACKER)
     return list(server.rounds())
 
@@ -187,7 +187,7 @@ def test_a_reply_that_flower_cannot_read_takes_no_other_with_it(reading, words, 
     site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=2)
     grid = nodes(site, tmp_path / "a")
     server = federation(site, grid, replace(QUICK, answer=3.0), at_once=0.3)
-    server.registered  # noqa: B018 (it is honest at first)
+    server.register()  # it is honest at first
     grid.reading[FIRST_NODE + ATTACKER] = reading
     attacked = list(server.rounds())
     for round in attacked:
@@ -204,7 +204,7 @@ def test_a_way_to_the_superlink_that_fails_is_no_node_s_fault(tmp_path):
     site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=1)
     grid = nodes(site, tmp_path)
     server = federation(site, grid, QUICK)
-    server.registered  # noqa: B018
+    server.register()
     grid.reading[FIRST_NODE + ATTACKER] = cut_off
     with pytest.raises(httpx.ConnectError):
         list(server.rounds())
@@ -224,7 +224,7 @@ def test_no_kind_of_answer_ends_a_run(tmp_path, monkeypatch):
     site = tiny.site("fedavg", clients=4, module=tiny.two_layers(), rounds=len(OUTCOMES))
     grid = nodes(site, tmp_path)
     server = federation(site, grid, QUICK)
-    server.registered  # noqa: B018 (it is honest at first)
+    server.register()  # it is honest at first
     rounds, taken = server.rounds(), []
     for kind, tamper in OUTCOMES.items():
         grid.broken[ATTACKER] = lambda records, tamper=tamper: when_asked_for_models(
@@ -271,7 +271,7 @@ def test_no_account_of_privacy_ends_a_run(dp, tmp_path):
     for number, books in enumerate([*BOOKS, *({"books": each} for each in LIES)]):
         grid = nodes(site, tmp_path / str(number))
         server = federation(site, grid, BRIEF)
-        server.registered  # noqa: B018
+        server.register()
         grid.broken[ATTACKER] = lambda records, books=books: when_asked_for_models(
             records, answering(json.dumps(ANSWER | books))
         )

@@ -418,8 +418,8 @@ def test_settings_that_make_no_sense(settings, words):
 
 
 def test_a_method_that_asks_for_more_than_it_declares_is_stopped(monkeypatch):
-    monkeypatch.setattr(ALGORITHMS["cffl"], "asks", Algorithm.asks)
-    with pytest.raises(InvalidInputError, match="its `asks` does not name"):
+    monkeypatch.setattr(ALGORITHMS["cffl"], "traits", Algorithm.traits)
+    with pytest.raises(InvalidInputError, match="its `traits` do not name"):
         run(SMALL | PRIVATE | {"algorithm": "cffl"})
 
 
@@ -436,7 +436,7 @@ def test_every_method_declares_what_it_asks_for(monkeypatch):
 
         monkeypatch.setattr(federation, "ask", heard)
         list(federation.rounds())
-        assert asked == set(federation.algorithm.asks), name
+        assert asked == set(federation.algorithm.traits.asks), name
         for task in asked:
             assert TASKS[task].reply, name
 
@@ -641,7 +641,7 @@ def test_every_reply_says_what_it_reveals():
     """A model, what is said of validation data, and sizes: nothing else leaves a private run."""
     open_entries = {Reveals.MODEL, Reveals.HELD_OUT, Reveals.SIZE, Reveals.PROGRESS}
     for name in set(ALGORITHMS) - set(BARE):
-        for task in build_algorithm(name, {}).asks:
+        for task in build_algorithm(name, {}).traits.asks:
             assert set(TASKS[task].reply.values()) <= open_entries
 
 

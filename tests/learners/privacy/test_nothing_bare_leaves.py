@@ -148,7 +148,7 @@ def test_all_methods_are_in_the_walk_or_refused():
     refused = set(ALGORITHMS) - walked
     assert refused == {"cffl", "domain", "fedc2i", "fedproto", "ifca"}
     for name in refused:
-        replies = [TASKS[task].reply for task in build_algorithm(name, {}).asks]
+        replies = [TASKS[task].reply for task in build_algorithm(name, {}).traits.asks]
         assert any(
             reveals in learners.privacy.mechanism._BARE
             for reply in replies

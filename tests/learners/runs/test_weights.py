@@ -26,7 +26,7 @@ def test_training_begins_with_the_weights_of_the_file(tmp_path):
     prepared = begun(path)
     views = prepared.layout.views(prepared.site.initial)
     assert all(torch.equal(views[name], value) for name, value in tensors().items())
-    assert prepared.told == f"mlp begins with the weights of {path}."
+    assert prepared.remark == f"mlp begins with the weights of {path}."
 
 
 def test_a_head_that_is_left_out_begins_fresh_and_that_is_said(tmp_path):

@@ -189,7 +189,7 @@ def test_a_client_that_sends_rubbish_is_left_out_named_and_unharmed(workers, tem
     sent = {"model": federation.initial_model}
     replies = federation.ask(rubbish, {c: sent for c in range(3)})
     assert sorted(replies) == [0, 2]
-    assert federation._refused == {1: "model is not finite"}
+    assert federation.failures.refused == {1: "model is not finite"}
     assert sorted(federation.memories()) == [0, 2]
     with pytest.raises(NoSolutionError, match="smaller lr"):
         federation.ask(rubbish, {1: sent})

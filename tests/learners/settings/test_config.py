@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
-from learners.settings.config import RunConfig, differing_settings, settings_digest
+from learners.settings.config import RunConfig, differing_settings, digest_of_all_settings
 from learners.settings.conversion import from_values
 from learners.settings.options import option, options_of
 
@@ -150,7 +150,7 @@ def test_an_option_by_both_of_its_names_is_refused():
 def test_folders_of_reproductions_keep_their_names():
     """They were made when the options had their first names."""
     config = RunConfig(algorithm="fedfomo", options={"explore": 0.3, "explore_decay": 0.05})
-    assert settings_digest(config) == "62cfeb2ee0"
+    assert digest_of_all_settings(config) == "62cfeb2ee0"
 
 
 def test_no_option_is_called_as_a_setting():
@@ -165,3 +165,15 @@ def test_no_option_is_called_as_a_setting():
     with pytest.raises(InvalidInputError, match="'rounds', which is a setting of every run"):
         ALGORITHMS.register("hasty")(Hasty)
     assert "hasty" not in ALGORITHMS
+
+
+def test_what_belongs_into_traits_is_refused_elsewhere():
+    @dataclass(frozen=True)
+    class Earlier(Algorithm):
+        @property
+        def averages(self):
+            return False
+
+    with pytest.raises(InvalidInputError, match=r"'averages'.*`traits`"):
+        ALGORITHMS.register("earlier")(Earlier)
+    assert "earlier" not in ALGORITHMS
