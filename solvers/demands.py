@@ -1,7 +1,7 @@
 """Demands on a structure: who is together, who is apart, how many coalitions and how large.
 
 `Demands.of` reads and checks what the caller asks for, once; everything else gets that object.
-`contract` makes one node of players that must be together. A pair that must stay apart gets the
+`Contraction` makes one node of players that must be together. A pair that must stay apart gets the
 lowest weight there is, which `solvers.reductions` raises to one that just does not pay. So solvers
 see an ordinary graph, and every reduction and every exact method is valid on it as it is. Demands
 on sizes, counts, loads and roles are `Sizes` on the nodes of that graph; `first_structure` tells
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,11 @@ from coalitions.formatting import listed, quoted
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.structure import Named, Position, numbering
+from solvers.optimality import rounded_up
+from solvers.proofs.certificate import Certificate
 from solvers.proofs.proof_demands import LOAD_STEPS
 from solvers.reductions import components, numbered
+from solvers.solver import Answer
 
 Pairs = Iterable[Iterable[Hashable]]
 Count = int | Sequence[int]
@@ -342,56 +346,85 @@ class Contraction:
         """Number of players behind each node."""
         return np.bincount(self.group, minlength=self.graph.n_players)
 
+    @classmethod
+    def apply(cls, graph: SynergyGraph, demands: Demands = NOTHING_DEMANDED) -> Contraction:
+        """Return the graph with one node for players that must be together.
+
+        A pair of nodes that must be apart gets the weight `FORBIDDEN`.
+
+        The synergy of two nodes is the correctly rounded sum of those of their players. It does not
+        depend on any order, so the verifier of a proof finds the same number.
+
+        Raises
+        ------
+        InvalidInputError
+            A sum is larger than a float can be.
+        InfeasibleError
+            Two players must be together and must not.
+        """
+        together = np.array(demands.must_link, np.int64).reshape(-1, 2)
+        apart = np.array(demands.cannot_link, np.int64).reshape(-1, 2)
+        n = graph.n_players
+        if not len(together) and not len(apart):
+            return cls(graph, np.arange(n))
+        group = components(n, together[:, 0], together[:, 1])
+        # Nodes are numbered by their first players, so that the order of players is kept.
+        _, first, group = np.unique(group, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        group = rank[group]
+        for a, b in apart:
+            if group[a] == group[b]:
+                raise InfeasibleError(
+                    f"{graph.labels[a]!r} and {graph.labels[b]!r} must not be together"
+                    " (cannot_link), but must_link puts them together; drop one of the two demands"
+                )
+        i, j, weight = graph.edges
+        inside = group[i] == group[j]
+        ends = _merged(group[i[~inside]], group[j[~inside]], weight[~inside], len(first))
+        merged = SynergyGraph.from_edges(
+            len(first), *_forbid(len(first), *ends, group[apart]), labels=_names(graph, group)
+        )
+        if not graph.is_sparse:
+            merged = SynergyGraph(merged.matrix, merged.labels)
+        return cls(merged, group, _precise_sum(weight[inside]), _tuples(together), _tuples(apart))
+
+    @property
+    def behind(self) -> list[list[int]]:
+        """The players behind each node."""
+        found: list[list[int]] = [[] for _ in range(self.graph.n_players)]
+        for player, node in enumerate(self.group.tolist()):
+            found[node].append(player)
+        return found
+
     def contract(self, labels: IntVector) -> IntVector:
         """Return labels of the nodes for labels of the players: each node's first player's."""
         _, first = np.unique(self.group, return_index=True)
         return numbered(labels[first])
 
-    def expand(self, labels: IntVector) -> IntVector:
-        """Return labels of the players for labels of the nodes."""
-        return labels[self.group]
+    def invert(self, answer: Answer) -> Answer:
+        """Return the answer for the players: the nodes' structure, and what is inside nodes."""
+        return replace(
+            answer,
+            labels=answer.labels[self.group],
+            bound=rounded_up(Fraction(answer.bound) + self.constant),
+            prove=None if answer.prove is None else partial(_for_players, self, answer),
+        )
 
 
-def contract(graph: SynergyGraph, demands: Demands = NOTHING_DEMANDED) -> Contraction:
-    """Return the graph in which demanded pairs are one node and forbidden pairs are `FORBIDDEN`.
-
-    The synergy of two nodes is the correctly rounded sum of those of their players. It does not
-    depend on any order, so the verifier of a proof finds the same number.
-
-    Raises
-    ------
-    InvalidInputError
-        A sum is larger than a float can be.
-    InfeasibleError
-        Two players must be together and must not.
-    """
-    together = np.array(demands.must_link, np.int64).reshape(-1, 2)
-    apart = np.array(demands.cannot_link, np.int64).reshape(-1, 2)
-    n = graph.n_players
-    if not len(together) and not len(apart):
-        return Contraction(graph, np.arange(n))
-    group = components(n, together[:, 0], together[:, 1])
-    # Nodes are numbered by their first players, so that the order of players is kept.
-    _, first, group = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    group = rank[group]
-    for a, b in apart:
-        if group[a] == group[b]:
-            raise InfeasibleError(
-                f"{graph.labels[a]!r} and {graph.labels[b]!r} must not be together (cannot_link),"
-                " but must_link puts them together; drop one of the two demands"
-            )
-    i, j, weight = graph.edges
-    inside = group[i] == group[j]
-    ends = _merged(group[i[~inside]], group[j[~inside]], weight[~inside], len(first))
-    merged = SynergyGraph.from_edges(
-        len(first), *_forbid(len(first), *ends, group[apart]), labels=_names(graph, group)
-    )
-    if not graph.is_sparse:
-        merged = SynergyGraph(merged.matrix, merged.labels)
-    return Contraction(
-        merged, group, _precise_sum(weight[inside]), _tuples(together), _tuples(apart)
+def _for_players(nodes: Contraction, answer: Answer) -> Certificate | None:
+    """Return the certificate for the players from that for the nodes."""
+    found, behind = answer.certificate, nodes.behind
+    if found is None:
+        return None
+    teams = found.teams
+    if teams is not None:
+        teams = replace(teams, nodes=tuple(tuple(behind[k]) for (k,) in teams.nodes))
+    return replace(
+        found.placed(behind, len(nodes.group)),
+        must_link=nodes.must_link,
+        cannot_link=nodes.cannot_link,
+        teams=teams,
     )
 
 

@@ -14,7 +14,7 @@ from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector,
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure
-from solvers.demands import Count, Demands, Pairs, Roles, Weights, contract
+from solvers.demands import Contraction, Count, Demands, Pairs, Roles, Weights
 from solvers.optimality import at_stake, is_optimal, rounded_up
 from solvers.solution import Solution
 from solvers.solver import Limits, is_ctrl_c
@@ -352,7 +352,7 @@ def rules_of(players: SynergyGraph, demands: Demands) -> GameRules:
         It is plain that no structure meets the demands.
     """
     n = players.n_players
-    nodes = contract(players, demands)
+    nodes = Contraction.apply(players, demands)
     sizes = demands.on_nodes(nodes)
     allowed = np.ones(1 << n, np.bool_)
     allowed[0] = False

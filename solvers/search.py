@@ -19,12 +19,7 @@ from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure, Structured
-from solvers.demands import (
-    Contraction,
-    Demands,
-    Sizes,
-    contract,
-)
+from solvers.demands import Contraction, Demands, Sizes
 from solvers.optimality import (
     EXACT_TOLERANCE,
     at_stake,
@@ -33,16 +28,14 @@ from solvers.optimality import (
     reported_bound,
     rounded_up,
 )
-from solvers.proofs.certificate import Certificate, Part
+from solvers.proofs.certificate import Certificate
 from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import one_node_proof
 from solvers.reductions import (
-    Piece,
-    Tally,
-    conditioned,
-    conditioned_for_sizes,
+    Components,
+    ComponentsProgress,
+    Conditioned,
     numbered,
-    positive_components,
     settled,
 )
 from solvers.solution import Solution
@@ -132,7 +125,7 @@ def _best(
         started = clock()
     deadline = None if time_limit is None else started + time_limit
     limits = Limits(deadline=deadline, gap=gap, threads=threads, seed=seed, report=progress)
-    nodes = contract(graph, demands)
+    nodes = Contraction.apply(graph, demands)
     sizes = demands.on_nodes(nodes)
     name, method = _method(solver, nodes.graph, sizes, options, certificate=certificate)
     start = None if warm_start is None else nodes.contract(warm_start.labels)
@@ -210,7 +203,8 @@ def _priced(
     NoSolutionError
         The structure is worth more than the bound allows.
     """
-    structure = CoalitionStructure.from_labels(nodes.expand(answer.labels))
+    found = nodes.invert(answer)
+    structure = CoalitionStructure.from_labels(found.labels)
     value = graph.value(structure)
     lost = 0.0 if sizes is None else losses(nodes.graph, answer.labels)
     stake = at_stake(gains, lost)
@@ -223,9 +217,9 @@ def _priced(
             f"{name} claims the bound {rounded_up(bound)!r},"
             f" but its structure is worth {value!r}; one of the two is wrong"
         )
-    prove = answer.prove
+    prove = found.prove
     if sizes is not None and prove is not None:
-        prove = _TeamsCertificate(graph, demands, nodes, answer)
+        prove = partial(_with_team_demands, graph, demands, prove)
     return Solution(
         structure=structure,
         value=value,
@@ -365,7 +359,7 @@ def _first(
 
     if isinstance(method, Greedy) or not (graph.edges.weight > 0).any():
         return start
-    ready = conditioned(graph)
+    ready = Conditioned.apply(graph)
     return ready.parted(united(ready.graph, limits, start))
 
 
@@ -375,35 +369,35 @@ def _in_one_piece(
     """Solve a graph at once, unless nobody gains from anybody."""
     if not (graph.edges.weight > 0).any():
         return Answer(np.arange(graph.n_players), 0.0)
-    ready = conditioned(graph)
-    return ready.restored(call(ready.graph, ready.limits(limits), start))
+    ready = Conditioned.apply(graph)
+    return ready.invert(call(ready.graph, ready.scale.limits(limits), start))
 
 
 def _with_sizes(
-    problem: Contraction,
+    nodes: Contraction,
     call: Callable[..., Answer],
     limits: Limits,
     start: IntVector | None,
     sizes: Sizes,
 ) -> Answer:
     """Solve the whole graph at once: sizes couple players that no synergy connects."""
-    if problem.graph.n_players == 1:
+    if nodes.graph.n_players == 1:
         return Answer(
             np.zeros(1, np.int64), 0.0, prove=partial(Certificate, 1, (), teams=one_node_proof())
         )
-    raised, plain = conditioned_for_sizes(problem.graph, sizes.apart)
-    found = call(raised.graph, raised.limits(limits), start, sizes)
-    answer = raised.restored(found)
+    raised, plain = Conditioned.apply_for_sizes(nodes.graph, sizes.apart)
+    found = call(raised.graph, raised.scale.limits(limits), start, sizes)
+    answer = raised.invert(found)
     if raised.joins_hopeless(found.labels):
         # Perhaps every structure of these sizes joins such a pair: then it matters how hopeless.
         # It starts from what was found: if the time is over, that is the answer.
-        again = plain.restored(call(plain.graph, plain.limits(limits), found.labels, sizes))
+        again = plain.invert(call(plain.graph, plain.scale.limits(limits), found.labels, sizes))
         answer = _with_lower_bound(again, answer)
-    return _without_dear_pairs(problem, call, limits, sizes, answer)
+    return _without_dear_pairs(nodes, call, limits, sizes, answer)
 
 
 def _without_dear_pairs(
-    problem: Contraction,
+    nodes: Contraction,
     call: Callable[..., Answer],
     limits: Limits,
     sizes: Sizes,
@@ -414,7 +408,7 @@ def _without_dear_pairs(
     A structure is worth at least minus its losses L, and any that joins a pair below −2·(Σ⁺ + L)
     less than that: in the search for a better one, such pairs are kept apart.
     """
-    graph = problem.graph
+    graph = nodes.graph
     i, j, weight = graph.edges
     labels = answer.labels
     stake = at_stake(positive_weight(graph), losses(graph, labels))
@@ -427,7 +421,7 @@ def _without_dear_pairs(
     if Fraction(answer.bound) - value <= EXACT_TOLERANCE * Fraction(stake):
         return answer
     kept = replace(sizes, apart=tuple(sorted(apart)))
-    again = _with_sizes(problem, call, limits, labels, kept)
+    again = _with_sizes(nodes, call, limits, labels, kept)
     return _with_lower_bound(replace(again, bound=max(again.bound, rounded_up(value))), answer)
 
 
@@ -439,43 +433,30 @@ def _with_lower_bound(answer: Answer, before: Answer) -> Answer:
 
 
 def _by_components(
-    problem: Contraction,
+    nodes: Contraction,
     name: str,
     method: Solver,
     limits: Limits,
     start: IntVector | None,
 ) -> Answer:
     """Solve each component of the positive edges by itself, and put the answers together."""
-    pieces = positive_components(problem.graph)
-    tally = Tally(pieces, float(problem.constant), limits)
-    labels = np.arange(problem.graph.n_players)
+    parts = Components.apply(nodes.graph)
+    progress = ComponentsProgress(parts.graphs, float(nodes.constant), limits)
     answers = []
-    for number, piece in enumerate(pieces):
-        answer = settled(piece.graph)
+    for number, (players, graph) in enumerate(zip(parts.players, parts.graphs, strict=True)):
+        answer = settled(graph)
         if answer is None:
-            own_start = None if start is None else start[piece.players]
+            own_start = None if start is None else start[players]
             call = partial(_called, name, method)
-            answer = _in_one_piece(piece.graph, call, tally.limits_of(number), own_start)
-        elif method.certifies:  # a certificate covers every piece, also those that need no search
+            answer = _in_one_piece(graph, call, progress.limits_of(number), own_start)
+        elif method.certifies:  # a certificate covers every component, also those not searched
             seconds = limits.seconds_left
-            prove = partial(_proven_later, name, method, piece.graph, limits.seed, seconds)
+            prove = partial(_proven_later, name, method, graph, limits.seed, seconds)
             answer = replace(answer, prove=prove)
         answers.append(answer)
-        if piece.graph is problem.graph:  # there is no other piece
-            labels = answer.labels
-        else:
-            # A coalition is named after its first player: no name is given in two pieces.
-            _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
-            labels[piece.players] = piece.players[first[block]]
-        tally.close(number, answer)
-    proven = all(answer.prove is not None for answer in answers)
-    joined = partial(_joined, problem, pieces, answers) if method.certifies and proven else None
-    stats: dict[str, Any] = {"components": len(pieces)}
-    for answer in answers:
-        for key, figure in answer.stats.items():
-            added = isinstance(figure, int | float) and not isinstance(figure, bool)
-            stats[key] = stats.get(key, 0) + figure if added else figure
-    return Answer(labels, math.fsum(answer.bound for answer in answers), stats, joined)
+        progress.close(number, answer)
+    found = parts.invert(answers)
+    return found if method.certifies else replace(found, prove=None)
 
 
 def _proven_later(
@@ -493,7 +474,7 @@ def _proven_later(
 
 def _gained(
     graph: SynergyGraph,
-    problem: Contraction,
+    nodes: Contraction,
     structure: CoalitionStructure,
     value: float,
     stake: float,
@@ -502,55 +483,24 @@ def _gained(
 
     A sum no larger than what is at stake is precise enough as a float.
     """
-    if problem.graph.n_players == graph.n_players and abs(value) <= stake:
+    if nodes.graph.n_players == graph.n_players and abs(value) <= stake:
         return Fraction(value)
     labels, (i, j, weight) = structure.labels, graph.edges
-    counted = weight[(labels[i] == labels[j]) & (problem.group[i] != problem.group[j])]
+    counted = weight[(labels[i] == labels[j]) & (nodes.group[i] != nodes.group[j])]
     total = weight_sum(counted)
     if abs(total) <= stake:
         return Fraction(total)
     return sum(map(Fraction, counted.tolist()), Fraction(0))
 
 
-def _joined(problem: Contraction, pieces: list[Piece], answers: list[Answer]) -> Certificate | None:
-    """Return the certificate of the whole graph from those of its pieces."""
-    n = len(problem.group)
-    behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
-    for player, node in enumerate(problem.group.tolist()):
-        behind[node].append(player)
-    parts: list[Part] = []
-    for piece, answer in zip(pieces, answers, strict=True):
-        if answer.certificate is None:
-            return None
-        parts += answer.certificate.placed([behind[p] for p in piece.players], n).parts
-    return Certificate(n, tuple(parts), problem.must_link, problem.cannot_link)
-
-
-@dataclass(frozen=True, eq=False)
-class _TeamsCertificate:
-    """Makes the certificate for the players from that for nodes, when it is called."""
-
-    graph: SynergyGraph
-    demands: Demands
-    nodes: Contraction
-    answer: Answer
-
-    def __call__(self) -> Certificate | None:
-        problem, found = self.nodes, self.answer.certificate
-        if found is None or found.teams is None:
-            return None
-        behind: list[list[int]] = [[] for _ in range(problem.graph.n_players)]
-        for player, node in enumerate(problem.group.tolist()):
-            behind[node].append(player)
-        nodes = tuple(tuple(behind[k]) for (k,) in found.teams.nodes)
-        return Certificate(
-            len(problem.group),
-            (),
-            problem.must_link,
-            problem.cannot_link,
-            teams=replace(found.teams, nodes=nodes),
-            demands=TeamDemands.of(self.graph, **self.demands.sizes),
-        )
+def _with_team_demands(
+    graph: SynergyGraph, demands: Demands, prove: Callable[[], Certificate | None]
+) -> Certificate | None:
+    """Return a certificate for sizes with the demands that it is about."""
+    found = prove()
+    if found is None or found.teams is None:
+        return None
+    return replace(found, demands=TeamDemands.of(graph, **demands.sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -424,7 +424,7 @@ def read_structure(path: Path, players: Players) -> CoalitionStructure:
 
 def read_solution(path: Path, graph: SynergyGraph) -> Solution:
     """Return the solution in a JSON file, valued on the graph; see `Solution.read`."""
-    from solvers.demands import Demands, contract
+    from solvers.demands import Contraction, Demands
     from solvers.optimality import at_stake, is_optimal, losses, positive_weight
     from solvers.solution import Solution
 
@@ -435,7 +435,7 @@ def read_solution(path: Path, graph: SynergyGraph) -> Solution:
         demands = Demands.of(graph, **{**links, **sizes})
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
-    problem = contract(graph, demands)
+    problem = Contraction.apply(graph, demands)
     gains = min(positive_weight(graph), positive_weight(problem.graph))
     lost = losses(problem.graph, problem.contract(structure.labels)) if sizes else 0.0
     value, recorded = graph.value(structure), number_of(document, "value", path)

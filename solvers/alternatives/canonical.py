@@ -20,7 +20,7 @@ from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import Position
-from solvers.demands import Demands, Links, contract
+from solvers.demands import Contraction, Demands, Links
 from solvers.optimality import at_stake, is_optimal, losses
 from solvers.reductions import EXACT_BITS
 from solvers.solution import Solution
@@ -108,7 +108,7 @@ def canonical(
         done = False
     value, lost = graph.value(chosen.structure), best.losses
     if lost and chosen is not best:
-        nodes = contract(graph, demands)
+        nodes = Contraction.apply(graph, demands)
         lost = losses(nodes.graph, nodes.contract(chosen.structure.labels))
     stake = at_stake(best.positive_weight, best.losses)
     if not is_optimal(value, best.value, stake):  # the decimals there is room for are too few

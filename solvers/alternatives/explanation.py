@@ -16,7 +16,7 @@ from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure, Structured, numbering
 from solvers.alternatives.fragile_pairs import FragilePair, fragile_under, with_demands
-from solvers.demands import Contraction, Sizes, contract
+from solvers.demands import Contraction, Sizes
 from solvers.optimality import OPTIMALITY_TOLERANCE, advantage, at_stake, losses
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def explain(
         graph = SynergyGraph(graph)
     structure, demanded, settings = with_demands(graph, solution, demands)
     number = numbering(graph, "explain")(player)
-    nodes = contract(graph, demanded)
+    nodes = Contraction.apply(graph, demanded)
     sizes = demanded.on_nodes(nodes)
     coalition = next(block for block in structure if number in block)
     partners = sorted(

@@ -20,7 +20,7 @@ from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position
-from solvers.demands import Contraction, Demands, Links, contract
+from solvers.demands import Contraction, Demands, Links
 from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal, losses
 from solvers.solution import Solution
 
@@ -155,7 +155,7 @@ class _Rest:
 
     def __post_init__(self) -> None:
         best = self.solution
-        self.nodes = contract(self.graph, self.demands)
+        self.nodes = Contraction.apply(self.graph, self.demands)
         self.parts = [_Part((), (), best.bound, best.structure, best.value, best.losses)]
         self._note(best)
 
@@ -199,7 +199,7 @@ class _Rest:
         First come pairs of a coalition that are parted, all pairs before them being together; then
         whole coalitions that are joined. Early ones shrink the graph for those that follow.
         """
-        nodes = contract(self.graph, self.demands.with_links(part.together, part.apart))
+        nodes = Contraction.apply(self.graph, self.demands.with_links(part.together, part.apart))
         labels = nodes.contract(part.structure.labels)
         first = np.unique(nodes.group, return_index=True)[1]
         heads: dict[int, Position] = {}

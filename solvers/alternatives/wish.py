@@ -12,7 +12,7 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import numbering
-from solvers.demands import Demands, contract, split_off
+from solvers.demands import Contraction, Demands, split_off
 from solvers.optimality import advantage, losses
 from solvers.search import solve_demands
 from solvers.solution import Solution
@@ -140,7 +140,7 @@ def what_if(
     cost = advantage(graph.edges, base.structure.labels, granted.structure.labels)
     if cost < 0:  # the first search was cut short: this one found a better base
         cost = 0.0
-        nodes = contract(graph, always)
+        nodes = Contraction.apply(graph, always)
         lost = losses(nodes.graph, nodes.contract(granted.structure.labels))
         base = replace(
             base,

@@ -13,7 +13,7 @@ from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.structures.partitions import partition_labels
 from solvers import available, solve, verify
-from solvers.demands import Demands, Sizes, contract
+from solvers.demands import Contraction, Demands, Sizes
 from solvers.proofs.certificate import Certificate
 from solvers.search import _with_sizes
 from solvers.solver import Answer, Limits
@@ -25,13 +25,13 @@ GRAPH = SynergyGraph.from_edges(5, ONE, TWO, (5.0 * ONE + TWO) % 7 - 2, labels=N
 
 def sizes_of(**demands: Any) -> Sizes:
     read = Demands.of(GRAPH, **demands)
-    sizes = read.on_nodes(contract(GRAPH, read))
+    sizes = read.on_nodes(Contraction.apply(GRAPH, read))
     assert sizes is not None
     return sizes
 
 
 def test_nothing_demanded_is_nothing() -> None:
-    assert Demands.of(GRAPH).on_nodes(contract(GRAPH)) is None
+    assert Demands.of(GRAPH).on_nodes(Contraction.apply(GRAPH)) is None
 
 
 def test_every_figure_follows_from_what_was_said() -> None:
@@ -173,7 +173,7 @@ def test_of_two_searches_the_lower_bound_comes_with_its_own_certificate(
         return Answer(np.zeros(3, np.int64), bound, prove=lambda: proof)
 
     sizes = Sizes(np.ones(3, np.int64), 3, 3, 1, 1)
-    answer = _with_sizes(contract(graph), call, Limits(deadline=0.0), None, sizes)
+    answer = _with_sizes(Contraction.apply(graph), call, Limits(deadline=0.0), None, sizes)
     assert next(calls, None) is None
     assert answer.bound == min(bounds)
     assert answer.certificate is proofs[0 if bounds[0] < bounds[1] else 1]
