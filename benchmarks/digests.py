@@ -45,8 +45,13 @@ sys.path.append(str(HERE.parent))
 import digested_games  # noqa: E402
 import digested_graphs  # noqa: E402
 
+VERDICTS, DEMANDED = ("optimal", "gap", "named"), ("must_link", "cannot_link", "sizes")
+"""Properties of a solution that are digested like its fields."""
+
 IGNORED = {"seconds", "compile_seconds", "prove", "graph", "reason", "text", "out", "to_json"}
-"""Fields that say how long something took, or say in words what others say in numbers."""
+IGNORED |= {"demands"}
+"""Fields that say how long something took, or say in words what others say in numbers. Demands are
+digested as `must_link`, `cannot_link` and `sizes`, which every checkout has."""
 
 
 def plain(thing):
@@ -89,7 +94,7 @@ def _fields(thing):
     if callable(getattr(thing, "to_json", None)) and isinstance(thing.to_json(), dict):
         return thing.to_json()
     names = [field.name for field in dataclasses.fields(thing)]
-    names += [name for name in ("optimal", "gap", "named") if hasattr(type(thing), name)]
+    names += [name for name in (*VERDICTS, *DEMANDED) if hasattr(type(thing), name)]
     return {name: getattr(thing, name) for name in names if not _ignored(name)}
 
 

@@ -1,10 +1,10 @@
 """Demands on a structure: who is together, who is apart, how many coalitions and how large.
 
-`contract` and `checked_sizes` read what the caller says and check it, once. Players that must be
-together become one node before anything else happens. A pair that must stay apart gets the lowest
-weight there is, which `solvers.reductions` raises to one that just does not pay. So solvers see an
-ordinary graph, and every reduction and every exact method is valid on it as it is. Demands on
-sizes, counts, loads and roles are `Sizes` on the nodes of that graph; `first_structure` tells
+`Demands.of` reads and checks what the caller asks for, once; everything else gets that object.
+`Contraction` makes one node of players that must be together. A pair that must stay apart gets the
+lowest weight there is, which `solvers.reductions` raises to one that just does not pay. So solvers
+see an ordinary graph, and every reduction and every exact method is valid on it as it is. Demands
+on sizes, counts, loads and roles are `Sizes` on the nodes of that graph; `first_structure` tells
 whether any structure meets them.
 """
 
@@ -14,8 +14,10 @@ import math
 import numbers
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +25,464 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.formatting import listed, quoted
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
-from coalitions.structure import Named, numbering
+from coalitions.structure import Named, Position, numbering
+from solvers.optimality import rounded_up
+from solvers.proofs.certificate import Certificate
 from solvers.proofs.proof_demands import LOAD_STEPS
 from solvers.reductions import components, numbered
+from solvers.solver import Answer
+
+Pairs = Iterable[Iterable[Hashable]]
+Count = int | Sequence[int]
+Weights = Mapping[Hashable, float] | Sequence[float]
+Roles = Iterable[Iterable[Hashable]]
+Links = tuple[tuple[int, int], ...]
+"""Pairs of players by position."""
+
+
+# ----------------------------------------------------------------------------------------
+# Demands on players, as the caller makes them.
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What the caller demands of a structure, checked, with players by position.
+
+    Attributes
+    ----------
+    must_link, cannot_link
+        Pairs of players that must, or must not, be together.
+    count
+        The least and the largest number of coalitions, None if any number will do.
+    min_size, max_size
+        How many players a coalition may have; None for no limit.
+    weights
+        The load of each player, as the caller gave it.
+    loads, max_load
+        The loads and what a coalition can bear, in whole numbers. No loads where none matter.
+    roles
+        Sets of players: every coalition has a member of each.
+    sizes
+        All of these but the links as keyword arguments of `solve` and `verify`, in the caller's
+        words. Empty if there are only links.
+    labels
+        Names of the players, for messages.
+
+    Examples
+    --------
+    >>> graph = SynergyGraph([[0, 2], [2, 0]], labels=["ann", "bob"])
+    >>> demands = Demands.of(graph, cannot_link=[("ann", "bob")], max_size=1)
+    >>> demands.cannot_link, demands.sizes
+    (((0, 1),), {'max_size': 1})
+    """
+
+    must_link: Links = ()
+    cannot_link: Links = ()
+    count: tuple[int, int] | None = None
+    min_size: int | None = None
+    max_size: int | None = None
+    weights: Mapping[int, float] = field(default_factory=dict)
+    loads: tuple[int, ...] = ()
+    max_load: int = 0
+    roles: tuple[tuple[int, ...], ...] = ()
+    sizes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    labels: Sequence[str] = field(default=(), repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        players: Named,
+        *,
+        must_link: Pairs = (),
+        cannot_link: Pairs = (),
+        n_groups: Count | None = None,
+        min_size: int | None = None,
+        max_size: int | None = None,
+        weights: Weights | None = None,
+        max_weight: float | None = None,
+        at_least_one_of: Roles = (),
+    ) -> Demands:
+        """Return the demands that these arguments of `solve` make.
+
+        Parameters
+        ----------
+        players
+            Knows the players and their names: a graph.
+        must_link, cannot_link, n_groups, min_size, max_size, weights, max_weight, at_least_one_of
+            As `solve` takes them.
+
+        Raises
+        ------
+        InvalidInputError
+            A pair does not have two different players, a number is not positive, a player does not
+            exist, or one of two arguments that belong together is missing.
+        """
+        if isinstance(weights, Mapping):
+            weights = dict(weights)
+        elif weights is not None and isinstance(weights, Iterable):
+            weights = list(weights)
+        roles = tuple(role if isinstance(role, str) else tuple(role) for role in at_least_one_of)
+        said = {
+            "n_groups": n_groups,
+            "min_size": min_size,
+            "max_size": max_size,
+            "weights": weights,
+            "max_weight": max_weight,
+            "at_least_one_of": roles or None,
+        }
+        for name, number in {"min_size": min_size, "max_size": max_size}.items():
+            if number is not None and (not _is_whole(number) or number < 1):
+                raise InvalidInputError(f"{name} is {number}; it must be a whole number from 1 on")
+        load_of = _checked_weights(weights, max_weight, players)
+        loads, max_load = _whole_loads(load_of, max_weight, players.labels)
+        return cls(
+            must_link=_checked_pairs(must_link, players, "must_link"),
+            cannot_link=_checked_pairs(cannot_link, players, "cannot_link"),
+            count=None if n_groups is None else _checked_count(n_groups),
+            min_size=min_size,
+            max_size=max_size,
+            weights=load_of,
+            loads=loads,
+            max_load=max_load,
+            roles=_checked_roles(roles, players),
+            sizes={name: demand for name, demand in said.items() if demand is not None},
+            labels=players.labels,
+        )
+
+    def with_links(self, together: Links = (), apart: Links = ()) -> Demands:
+        """Return these demands and more links, which are pairs of positions."""
+        return replace(
+            self,
+            must_link=(*self.must_link, *_positions(together)),
+            cannot_link=(*self.cannot_link, *_positions(apart)),
+        )
+
+    def without_count(self) -> Demands:
+        """Return these demands for any number of coalitions."""
+        sizes = {name: demand for name, demand in self.sizes.items() if name != "n_groups"}
+        return replace(self, count=None, sizes=sizes)
+
+    def on_nodes(self, nodes: Contraction) -> Sizes | None:
+        """Return the demands on coalitions and their number, None if there are only links.
+
+        Raises
+        ------
+        InfeasibleError
+            It is plain that no partition meets the demands.
+        """
+        return _sizes_on(self, nodes) if self.sizes else None
+
+
+NOTHING_DEMANDED = Demands()
+
+DEMANDS = (
+    "must_link",
+    "cannot_link",
+    "n_groups",
+    "min_size",
+    "max_size",
+    "weights",
+    "max_weight",
+    "at_least_one_of",
+)
+"""The arguments of `solve` that are demands."""
+
+
+def split_off(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the demands among arguments of `solve`, and the other arguments.
+
+    Examples
+    --------
+    >>> split_off({"max_size": 3, "seed": 1})
+    ({'max_size': 3}, {'seed': 1})
+    """
+    demands = {name: arguments[name] for name in DEMANDS if name in arguments}
+    return demands, {name: arguments[name] for name in arguments if name not in demands}
+
+
+def _checked_pairs(pairs: Pairs, players: Named, name: str) -> Links:
+    checked = []
+    number = numbering(players, name)
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Iterable):
+            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
+        members = [number(player) for player in pair]
+        if len(members) != 2 or members[0] == members[1]:
+            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
+        checked.append((members[0], members[1]))
+    return _positions(checked)
+
+
+def _positions(pairs: Iterable[tuple[int, int]]) -> Links:
+    """Return pairs that can be demanded again, also where a number would be a node."""
+    return tuple((Position(a), Position(b)) for a, b in pairs)
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def _is_load(number: object) -> bool:
+    return isinstance(number, numbers.Real) and 0 <= float(number) < math.inf
+
+
+def _checked_count(n_groups: Count) -> tuple[int, int]:
+    """Return the least and the largest number of coalitions."""
+    both = n_groups if isinstance(n_groups, Sequence) else (n_groups, n_groups)
+    if len(both) != 2 or not all(map(_is_whole, both)) or not 1 <= both[0] <= both[1]:
+        raise InvalidInputError(
+            f"n_groups is {n_groups!r}; it must be a whole number from 1 on, or two of them, the"
+            " least and the largest"
+        )
+    return int(both[0]), int(both[1])
+
+
+def _checked_weights(
+    weights: Weights | None, max_weight: float | None, players: Named
+) -> dict[int, float]:
+    """Return the load of each player, in the caller's order; empty if there are none."""
+    if weights is None and max_weight is None:
+        return {}
+    if weights is None or max_weight is None:
+        given, lacking = ("max_weight", "weights") if weights is None else ("weights", "max_weight")
+        raise InvalidInputError(f"{given} is given alone; {lacking} is needed with it")
+    labels = players.labels
+    if isinstance(weights, Mapping):
+        player_of = numbering(players, "weights")
+        load_of = {int(player_of(name)): load for name, load in weights.items()}
+        missing = [labels[player] for player in range(len(labels)) if player not in load_of]
+        if missing:
+            raise InvalidInputError(
+                f"weights has none for {missing[0]!r}; give one for each player"
+            )
+    else:
+        load_of = dict(enumerate(weights))
+    if len(load_of) != len(labels):
+        raise InvalidInputError(
+            f"weights has {len(load_of)} numbers; there are {len(labels)} players"
+        )
+    for player, load in load_of.items():
+        if not _is_load(load):
+            raise InvalidInputError(
+                f"the weight of {labels[player]!r} is {load}; it must be a number that is not"
+                " negative"
+            )
+    if not _is_load(max_weight):
+        raise InvalidInputError(
+            f"max_weight is {max_weight}; it must be a number that is not negative"
+        )
+    return load_of
+
+
+def _whole_loads(
+    load_of: Mapping[int, float], max_weight: float | None, labels: Sequence[str]
+) -> tuple[tuple[int, ...], int]:
+    """Return loads of the players and the most of a coalition, as whole numbers.
+
+    Numbers count as they are written: three times 0.1 fits into 0.3. They count in `LOAD_STEPS`,
+    but where few digits say the same, they are these digits.
+    """
+    if max_weight is None:
+        return (), 0
+    loads = [load_of[player] for player in range(len(labels))]
+    exact = [Fraction(str(float(number))) for number in (*loads, max_weight)]
+    grid = math.lcm(*(number.denominator for number in exact))
+    *whole, most = (int(number * grid) for number in exact)
+    # One too many is at least LOAD_STEPS / most steps too many; rounding down takes less than one
+    # from each player. So with few players the digits themselves decide in the same way.
+    if most * len(whole) >= LOAD_STEPS:
+        whole = [load * LOAD_STEPS // most for load in whole]
+        most = LOAD_STEPS
+    return tuple(min(load, most + 1) for load in whole), most
+
+
+def _checked_roles(roles: Roles, players: Named) -> tuple[tuple[int, ...], ...]:
+    checked, number = [], numbering(players, "at_least_one_of")
+    for role in roles:
+        if isinstance(role, str):
+            raise InvalidInputError(
+                f"at_least_one_of takes sets of players, not the single name {role!r}"
+            )
+        members = tuple(int(number(member)) for member in role)
+        if not members:
+            raise InvalidInputError(
+                "at_least_one_of has an empty set; name at least one player in it"
+            )
+        checked.append(members)
+    return tuple(checked)
+
+
+# ----------------------------------------------------------------------------------------
+# Links: nodes of players that must be together, and the lowest weight for pairs kept apart.
+
+FORBIDDEN = -sys.float_info.max
+"""The weight of a pair that must stay apart."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A graph whose nodes stand for groups of players of another.
+
+    Attributes
+    ----------
+    graph
+        The graph between the groups, forbidden pairs with the weight `FORBIDDEN`.
+    group
+        The node of each player.
+    constant
+        What the players inside the groups are worth together, to twice the precision of a float.
+    must_link, cannot_link
+        The demands themselves, as pairs of positions.
+    """
+
+    graph: SynergyGraph
+    group: IntVector
+    constant: Fraction = Fraction(0)
+    must_link: Links = ()
+    cannot_link: Links = ()
+
+    @property
+    def sizes(self) -> IntVector:
+        """Number of players behind each node."""
+        return np.bincount(self.group, minlength=self.graph.n_players)
+
+    @classmethod
+    def apply(cls, graph: SynergyGraph, demands: Demands = NOTHING_DEMANDED) -> Contraction:
+        """Return the graph with one node for players that must be together.
+
+        A pair of nodes that must be apart gets the weight `FORBIDDEN`.
+
+        The synergy of two nodes is the correctly rounded sum of those of their players. It does not
+        depend on any order, so the verifier of a proof finds the same number.
+
+        Raises
+        ------
+        InvalidInputError
+            A sum is larger than a float can be.
+        InfeasibleError
+            Two players must be together and must not.
+        """
+        together = np.array(demands.must_link, np.int64).reshape(-1, 2)
+        apart = np.array(demands.cannot_link, np.int64).reshape(-1, 2)
+        n = graph.n_players
+        if not len(together) and not len(apart):
+            return cls(graph, np.arange(n))
+        group = components(n, together[:, 0], together[:, 1])
+        # Nodes are numbered by their first players, so that the order of players is kept.
+        _, first, group = np.unique(group, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        group = rank[group]
+        for a, b in apart:
+            if group[a] == group[b]:
+                raise InfeasibleError(
+                    f"{graph.labels[a]!r} and {graph.labels[b]!r} must not be together"
+                    " (cannot_link), but must_link puts them together; drop one of the two demands"
+                )
+        i, j, weight = graph.edges
+        inside = group[i] == group[j]
+        ends = _merged(group[i[~inside]], group[j[~inside]], weight[~inside], len(first))
+        merged = SynergyGraph.from_edges(
+            len(first), *_forbid(len(first), *ends, group[apart]), labels=_names(graph, group)
+        )
+        if not graph.is_sparse:
+            merged = SynergyGraph(merged.matrix, merged.labels)
+        return cls(merged, group, _precise_sum(weight[inside]), _tuples(together), _tuples(apart))
+
+    @property
+    def behind(self) -> list[list[int]]:
+        """The players behind each node."""
+        found: list[list[int]] = [[] for _ in range(self.graph.n_players)]
+        for player, node in enumerate(self.group.tolist()):
+            found[node].append(player)
+        return found
+
+    def contract(self, labels: IntVector) -> IntVector:
+        """Return labels of the nodes for labels of the players: each node's first player's."""
+        _, first = np.unique(self.group, return_index=True)
+        return numbered(labels[first])
+
+    def invert(self, answer: Answer) -> Answer:
+        """Return the answer for the players: the nodes' structure, and what is inside nodes."""
+        return replace(
+            answer,
+            labels=answer.labels[self.group],
+            bound=rounded_up(Fraction(answer.bound) + self.constant),
+            prove=None if answer.prove is None else partial(_for_players, self, answer),
+        )
+
+
+def _for_players(nodes: Contraction, answer: Answer) -> Certificate | None:
+    """Return the certificate for the players from that for the nodes."""
+    found, behind = answer.certificate, nodes.behind
+    if found is None:
+        return None
+    teams = found.teams
+    if teams is not None:
+        teams = replace(teams, nodes=tuple(tuple(behind[k]) for (k,) in teams.nodes))
+    return replace(
+        found.placed(behind, len(nodes.group)),
+        must_link=nodes.must_link,
+        cannot_link=nodes.cannot_link,
+        teams=teams,
+    )
+
+
+def _precise_sum(weights: FloatVector) -> Fraction:
+    """Return a sum as two floats added: itself, and what its rounding left out."""
+    total = weight_sum(weights)
+    return Fraction(total) + Fraction(weight_sum(np.append(weights, -total)))
+
+
+def _tuples(pairs: IntVector) -> Links:
+    return tuple((a, b) for a, b in pairs.tolist())
+
+
+def _merged(
+    i: IntVector, j: IntVector, weight: FloatVector, n_nodes: int
+) -> tuple[IntVector, IntVector, FloatVector]:
+    """Add up the weights of parallel edges, correctly rounded."""
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    keys, place, counts = np.unique(low * n_nodes + high, return_inverse=True, return_counts=True)
+    total = np.zeros(len(keys))
+    alone = counts[place] == 1
+    total[place[alone]] = weight[alone]
+    several = np.flatnonzero(~alone)
+    several = several[np.argsort(place[several], kind="stable")]
+    parallel = np.flatnonzero(counts > 1)
+    ends = np.cumsum(counts[parallel])
+    for key, end, count in zip(parallel, ends, counts[parallel], strict=True):
+        total[key] = weight_sum(weight[several[end - count : end]])
+    return keys // n_nodes, keys % n_nodes, total
+
+
+def _forbid(
+    n_nodes: int, i: IntVector, j: IntVector, weight: FloatVector, pairs: IntVector
+) -> tuple[IntVector, IntVector, FloatVector]:
+    """Give forbidden pairs their weight."""
+    if not len(pairs):
+        return i, j, weight
+    keys = np.unique(pairs.min(axis=1) * n_nodes + pairs.max(axis=1))
+    kept = ~np.isin(i * n_nodes + j, keys)
+    a, b = keys // n_nodes, keys % n_nodes
+    forbidden = np.full(len(keys), FORBIDDEN)
+    return (
+        np.concatenate((i[kept], a)),
+        np.concatenate((j[kept], b)),
+        np.concatenate((weight[kept], forbidden)),
+    )
+
+
+def _names(graph: SynergyGraph, group: IntVector) -> list[str]:
+    """Name a node after its players."""
+    members: dict[int, list[str]] = {}
+    for label, node in zip(graph.labels, group.tolist(), strict=True):
+        members.setdefault(node, []).append(label)
+    return ["+".join(members[node]) for node in sorted(members)]
+
+
+# ----------------------------------------------------------------------------------------
+# Sizes, counts, loads and roles on the nodes, as solvers get them.
 
 
 @dataclass(frozen=True)
@@ -76,219 +533,11 @@ class Sizes:
         )
 
 
-# ----------------------------------------------------------------------------------------
-# Links: nodes of players that must be together, and the lowest weight for pairs kept apart.
-
-Pairs = Iterable[Iterable[Hashable]]
-
-FORBIDDEN = -sys.float_info.max
-"""The weight of a pair that must stay apart."""
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """A graph whose nodes stand for groups of players of another.
-
-    Attributes
-    ----------
-    graph
-        The graph between the groups, forbidden pairs with the weight `FORBIDDEN`.
-    group
-        The node of each player.
-    constant
-        What the players inside the groups are worth together, to twice the precision of a float.
-    must_link, cannot_link
-        The demands themselves, as pairs of positions.
-    """
-
-    graph: SynergyGraph
-    group: IntVector
-    constant: Fraction = Fraction(0)
-    must_link: tuple[tuple[int, int], ...] = ()
-    cannot_link: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def sizes(self) -> IntVector:
-        """Number of players behind each node."""
-        return np.bincount(self.group, minlength=self.graph.n_players)
-
-    def contract(self, labels: IntVector) -> IntVector:
-        """Return labels of the nodes for labels of the players: each node's first player's."""
-        _, first = np.unique(self.group, return_index=True)
-        return numbered(labels[first])
-
-    def expand(self, labels: IntVector) -> IntVector:
-        """Return labels of the players for labels of the nodes."""
-        return labels[self.group]
-
-
-def contract(graph: SynergyGraph, must_link: Pairs = (), cannot_link: Pairs = ()) -> Contraction:
-    """Return the graph in which demanded pairs are one node and forbidden pairs are `FORBIDDEN`.
-
-    The synergy of two nodes is the correctly rounded sum of those of their players: it does not
-    depend on any order, so whoever checks a proof finds the same number.
-
-    Raises
-    ------
-    InvalidInputError
-        A pair names somebody who is not there, or has not two different players; or a sum is larger
-        than a float can be.
-    InfeasibleError
-        Two players must be together and must not.
-    """
-    together = _checked_pairs(must_link, graph, "must_link")
-    apart = _checked_pairs(cannot_link, graph, "cannot_link")
-    n = graph.n_players
-    if not len(together) and not len(apart):
-        return Contraction(graph, np.arange(n))
-    group = components(n, together[:, 0], together[:, 1])
-    # Nodes are numbered by their first players, so that the order of players is kept.
-    _, first, group = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    group = rank[group]
-    for a, b in apart:
-        if group[a] == group[b]:
-            raise InfeasibleError(
-                f"{graph.labels[a]!r} and {graph.labels[b]!r} must not be together (cannot_link),"
-                " but must_link puts them together; drop one of the two demands"
-            )
-    i, j, weight = graph.edges
-    inside = group[i] == group[j]
-    ends = _merged(group[i[~inside]], group[j[~inside]], weight[~inside], len(first))
-    merged = SynergyGraph.from_edges(
-        len(first), *_forbid(len(first), *ends, group[apart]), labels=_names(graph, group)
-    )
-    if not graph.is_sparse:
-        merged = SynergyGraph(merged.matrix, merged.labels)
-    return Contraction(
-        merged, group, _precise_sum(weight[inside]), _tuples(together), _tuples(apart)
-    )
-
-
-def _precise_sum(weights: FloatVector) -> Fraction:
-    """Return a sum as two floats added: itself, and what its rounding left out."""
-    total = weight_sum(weights)
-    return Fraction(total) + Fraction(weight_sum(np.append(weights, -total)))
-
-
-def _tuples(pairs: IntVector) -> tuple[tuple[int, int], ...]:
-    return tuple((a, b) for a, b in pairs.tolist())
-
-
-def _checked_pairs(pairs: Pairs, graph: SynergyGraph, name: str) -> IntVector:
-    checked = []
-    number = numbering(graph, name)
-    for pair in pairs:
-        if isinstance(pair, str) or not isinstance(pair, Iterable):
-            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
-        members = [number(player) for player in pair]
-        if len(members) != 2 or members[0] == members[1]:
-            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
-        checked.append(members)
-    return np.array(checked, np.int64).reshape(-1, 2)
-
-
-def _merged(
-    i: IntVector, j: IntVector, weight: FloatVector, n_nodes: int
-) -> tuple[IntVector, IntVector, FloatVector]:
-    """Add up the weights of parallel edges, correctly rounded."""
-    low, high = np.minimum(i, j), np.maximum(i, j)
-    keys, place, counts = np.unique(low * n_nodes + high, return_inverse=True, return_counts=True)
-    total = np.zeros(len(keys))
-    alone = counts[place] == 1
-    total[place[alone]] = weight[alone]
-    several = np.flatnonzero(~alone)
-    several = several[np.argsort(place[several], kind="stable")]
-    parallel = np.flatnonzero(counts > 1)
-    ends = np.cumsum(counts[parallel])
-    for key, end, count in zip(parallel, ends, counts[parallel], strict=True):
-        total[key] = weight_sum(weight[several[end - count : end]])
-    return keys // n_nodes, keys % n_nodes, total
-
-
-def _forbid(
-    n_nodes: int, i: IntVector, j: IntVector, weight: FloatVector, pairs: IntVector
-) -> tuple[IntVector, IntVector, FloatVector]:
-    """Give forbidden pairs their weight."""
-    if not len(pairs):
-        return i, j, weight
-    keys = np.unique(pairs.min(axis=1) * n_nodes + pairs.max(axis=1))
-    kept = ~np.isin(i * n_nodes + j, keys)
-    a, b = keys // n_nodes, keys % n_nodes
-    forbidden = np.full(len(keys), FORBIDDEN)
-    return (
-        np.concatenate((i[kept], a)),
-        np.concatenate((j[kept], b)),
-        np.concatenate((weight[kept], forbidden)),
-    )
-
-
-def _names(graph: SynergyGraph, group: IntVector) -> list[str]:
-    """Name a node after its players."""
-    members: dict[int, list[str]] = {}
-    for label, node in zip(graph.labels, group.tolist(), strict=True):
-        members.setdefault(node, []).append(label)
-    return ["+".join(members[node]) for node in sorted(members)]
-
-
-# ----------------------------------------------------------------------------------------
-# Sizes, counts, loads and roles: from the caller's words to `Sizes` on the nodes.
-
-Count = int | Sequence[int]
-Weights = Mapping[Hashable, float] | Sequence[float]
-Roles = Iterable[Iterable[Hashable]]
-
-
-def checked_sizes(
-    contraction: Contraction,
-    whose: Named,
-    *,
-    n_groups: Count | None = None,
-    min_size: int | None = None,
-    max_size: int | None = None,
-    weights: Weights | None = None,
-    max_weight: float | None = None,
-    at_least_one_of: Roles = (),
-) -> Sizes | None:
-    """Return the demands on coalitions and their number, or None if there are none.
-
-    Parameters
-    ----------
-    contraction
-        The nodes, and the pairs that must be apart.
-    whose
-        Who knows the names of the players: the graph.
-    n_groups
-        Number of coalitions, or the least and the largest number.
-    min_size, max_size
-        How many players a coalition may have.
-    weights, max_weight
-        The load of each player (a number for each, or by name), and what a coalition can bear.
-    at_least_one_of
-        Sets of players; every coalition has a member of each.
-
-    Raises
-    ------
-    InvalidInputError
-        A number is not positive, a player is not there, or one of two things that belong together
-        is missing.
-    InfeasibleError
-        It is plain that no partition meets the demands.
-    """
-    labels = whose.labels
-    roles = _checked_roles(at_least_one_of, whose)
-    asked = (n_groups, min_size, max_size, weights, max_weight)
-    if not roles and all(demand is None for demand in asked):
-        return None
-    for name, number in {"min_size": min_size, "max_size": max_size}.items():
-        if number is not None and (not _is_whole(number) or number < 1):
-            raise InvalidInputError(f"{name} is {number}; it must be a whole number from 1 on")
-    least, largest = _checked_count(n_groups)
-    loads, bearable = _checked_loads(weights, max_weight, whose)
-
-    players, group = contraction.sizes, contraction.group
-    n, nodes = int(players.sum()), len(players)
+def _sizes_on(demands: Demands, nodes: Contraction) -> Sizes:
+    """Return the demands on coalitions and their number for the nodes of a contraction."""
+    players, group, labels = nodes.sizes, nodes.group, demands.labels
+    min_size, max_size, bearable = demands.min_size, demands.max_size, demands.max_load
+    n, n_nodes = int(players.sum()), len(players)
     low, high = min_size or 1, min(max_size or n, n)
     if low > n:
         raise InfeasibleError(f"min_size is {low}, but there are only {n} players")
@@ -298,27 +547,27 @@ def checked_sizes(
         raise InfeasibleError(
             f"must_link makes a group of {players.max()} players, but max_size is {high}"
         )
-    fewest, most = -(-n // high), min(n // low, nodes)
+    fewest, most = -(-n // high), min(n // low, n_nodes)
     if fewest > most:
         raise InfeasibleError(
             f"{n} players cannot be split into coalitions of {low} to {high} players"
         )
     node_loads = np.empty(0, np.int64)
-    if len(loads):
-        node_loads = np.bincount(group, loads, nodes).astype(np.int64)
+    if demands.loads:
+        node_loads = np.bincount(group, demands.loads, n_nodes).astype(np.int64)
         heavy = int(np.argmax(node_loads))
         if node_loads[heavy] > bearable:
             who = [quoted(labels[player]) for player in np.flatnonzero(group == heavy).tolist()]
             raise InfeasibleError(f"the weight of {' and '.join(who)} is above max_weight")
         if bearable:
-            fewest = max(fewest, -(-int(loads.sum()) // bearable))
+            fewest = max(fewest, -(-sum(demands.loads) // bearable))
     node_roles = []
-    for role in roles:
+    for role in demands.roles:
         holders = np.unique(group[list(role)])
         node_roles.append(tuple(holders.tolist()))
         most = min(most, len(holders))
         if fewest > most:
-            names = listed(labels[player] for player in role)
+            names = listed(labels[player] for player in sorted(set(role)))
             raise InfeasibleError(
                 f"there are at least {fewest} coalitions, but only {len(holders)} can have one of"
                 f" {names}"
@@ -327,13 +576,14 @@ def checked_sizes(
         raise InfeasibleError(
             f"max_weight asks for at least {fewest} coalitions, but there can be at most {most}"
         )
-    if n_groups is not None and (largest < fewest or most < least):
+    least, largest = demands.count or (fewest, most)
+    if largest < fewest or most < least:
         wanted = str(least) if least == largest else f"{least} to {largest}"
         raise InfeasibleError(
             f"{n} players with these demands make {fewest} to {most} coalitions, but n_groups is"
             f" {wanted}"
         )
-    apart = tuple((int(group[a]), int(group[b])) for a, b in contraction.cannot_link)
+    apart = tuple((int(group[a]), int(group[b])) for a, b in nodes.cannot_link)
     return Sizes(
         players=players,
         min_size=low,
@@ -345,86 +595,6 @@ def checked_sizes(
         roles=tuple(node_roles),
         apart=apart,
     )
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
-
-
-def _is_load(number: object) -> bool:
-    return isinstance(number, numbers.Real) and 0 <= float(number) < math.inf
-
-
-def _checked_count(n_groups: Count | None) -> tuple[int, int]:
-    """Return the least and the largest number of coalitions."""
-    if n_groups is None:
-        return 1, 1 << 62
-    both = n_groups if isinstance(n_groups, Sequence) else (n_groups, n_groups)
-    if len(both) != 2 or not all(map(_is_whole, both)) or not 1 <= both[0] <= both[1]:
-        raise InvalidInputError(
-            f"n_groups is {n_groups!r}; it must be a whole number from 1 on, or two of them, the"
-            " least and the largest"
-        )
-    return int(both[0]), int(both[1])
-
-
-def _checked_loads(
-    weights: Weights | None, max_weight: float | None, whose: Named
-) -> tuple[IntVector, int]:
-    """Return loads of the players and the most of a coalition, as whole numbers.
-
-    Numbers count as they are written: three times 0.1 fits into 0.3. They count in `LOAD_STEPS`,
-    but where few digits say the same, they are these digits.
-    """
-    if weights is None and max_weight is None:
-        return np.empty(0, np.int64), 0
-    if weights is None or max_weight is None:
-        given, lacking = ("max_weight", "weights") if weights is None else ("weights", "max_weight")
-        raise InvalidInputError(f"{given} is given alone; {lacking} is needed with it")
-    labels = whose.labels
-    if isinstance(weights, Mapping):
-        player_of = numbering(whose, "weights")
-        by_player = {player_of(name): load for name, load in weights.items()}
-        missing = [labels[player] for player in range(len(labels)) if player not in by_player]
-        if missing:
-            raise InvalidInputError(
-                f"weights has none for {missing[0]!r}; give one for each player"
-            )
-        weights = [by_player[player] for player in range(len(labels))]
-    if len(weights) != len(labels):
-        raise InvalidInputError(
-            f"weights has {len(weights)} numbers; there are {len(labels)} players"
-        )
-    exact = []
-    for name, number in [*zip(labels, weights, strict=True), ("max_weight", max_weight)]:
-        if not _is_load(number):
-            what = name if name == "max_weight" else f"the weight of {name!r}"
-            raise InvalidInputError(f"{what} is {number}; it must be a number that is not negative")
-        exact.append(Fraction(str(float(number))))
-    grid = math.lcm(*(number.denominator for number in exact))
-    *whole, most = (int(number * grid) for number in exact)
-    # One too many is at least LOAD_STEPS / most steps too many; rounding down takes less than one
-    # from each player. So with few players the digits themselves decide alike.
-    if most * len(whole) >= LOAD_STEPS:
-        whole = [load * LOAD_STEPS // most for load in whole]
-        most = LOAD_STEPS
-    return np.array([min(load, most + 1) for load in whole], np.int64), most
-
-
-def _checked_roles(roles: Roles, whose: Named) -> list[tuple[int, ...]]:
-    checked, number = [], numbering(whose, "at_least_one_of")
-    for role in roles:
-        if isinstance(role, str):
-            raise InvalidInputError(
-                f"at_least_one_of takes sets of players, not the single name {role!r}"
-            )
-        members = set(map(number, role))
-        if not members:
-            raise InvalidInputError(
-                "at_least_one_of has an empty set; name at least one player in it"
-            )
-        checked.append(tuple(sorted(members)))
-    return checked
 
 
 # ----------------------------------------------------------------------------------------

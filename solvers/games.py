@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector,
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure
-from solvers.demands import Count, Pairs, Roles, Weights, checked_sizes, contract
+from solvers.demands import Contraction, Count, Demands, Pairs, Roles, Weights
 from solvers.optimality import at_stake, is_optimal, rounded_up
 from solvers.solution import Solution
 from solvers.solver import Limits, is_ctrl_c
@@ -107,8 +106,9 @@ def solve_game(
     if time_limit is not None and not time_limit > 0:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
-    rules = rules_of(
-        n,
+    players = SynergyGraph.from_edges(n, [], [], [])  # they go by number
+    demands = Demands.of(
+        players,
         must_link=must_link,
         cannot_link=cannot_link,
         n_groups=n_groups,
@@ -118,6 +118,7 @@ def solve_game(
         max_weight=max_weight,
         at_least_one_of=at_least_one_of,
     )
+    rules = rules_of(players, demands)
     values = _evaluated(game, limits)
     # A coalition that is not allowed is worth nothing to anybody.
     values[~rules.allowed] = 0.0
@@ -340,53 +341,53 @@ class GameRules:
         return bool(self.allowed[blocks].all()) and self.fewest <= len(blocks) <= self.most
 
 
-def rules_of(n: int, *, must_link: Pairs, cannot_link: Pairs, **sizes: Any) -> GameRules:  # noqa: ANN401 (passed on)
-    """Return the rules for a game of n players; `sizes` as `checked_sizes` takes them.
+def rules_of(players: SynergyGraph, demands: Demands) -> GameRules:
+    """Return the rules that demands make for a game of these players.
 
     Raises
     ------
     InvalidInputError
-        A demand is wrong, or a number of coalitions is demanded of too many players.
+        A number of coalitions is demanded of too many players.
     InfeasibleError
         It is plain that no structure meets the demands.
     """
-    nobody = SynergyGraph.from_edges(n, [], [], [])
-    problem = contract(nobody, must_link, cannot_link)
-    demands = checked_sizes(problem, nobody, **sizes)
+    n = players.n_players
+    nodes = Contraction.apply(players, demands)
+    sizes = demands.on_nodes(nodes)
     allowed = np.ones(1 << n, np.bool_)
     allowed[0] = False
-    if demands is None and not problem.must_link and not problem.cannot_link:
+    if sizes is None and not nodes.must_link and not nodes.cannot_link:
         return GameRules(allowed, 1, n, counted=False, free=True)
     masks = np.arange(1 << n)
-    for node in range(problem.graph.n_players):
-        together = int((1 << np.flatnonzero(problem.group == node)).sum())
+    for node in range(nodes.graph.n_players):
+        together = int((1 << np.flatnonzero(nodes.group == node)).sum())
         if together & (together - 1):
             allowed &= np.isin(masks & together, (0, together))
-    for a, b in problem.cannot_link:
+    for a, b in nodes.cannot_link:
         allowed &= (masks >> a & masks >> b & 1) == 0
-    if demands is None:
+    if sizes is None:
         return GameRules(allowed, 1, n, counted=False, free=False)
-    players = np.bitwise_count(masks)
-    allowed &= (demands.min_size <= players) & (players <= demands.max_size)
-    if len(demands.loads):
+    members = np.bitwise_count(masks)
+    allowed &= (sizes.min_size <= members) & (members <= sizes.max_size)
+    if len(sizes.loads):
         load = np.zeros(1, np.int64)
-        first = np.unique(problem.group, return_index=True)[1]
+        first = np.unique(nodes.group, return_index=True)[1]
         for player in range(n):  # a node's load is counted with its first player
-            own = demands.loads[problem.group[player]] if player in first else 0
+            own = sizes.loads[nodes.group[player]] if player in first else 0
             load = np.concatenate((load, load + own))
-        allowed &= load <= demands.max_load
-    for role in demands.roles:
-        holders = int((1 << np.flatnonzero(np.isin(problem.group, role))).sum())
+        allowed &= load <= sizes.max_load
+    for role in sizes.roles:
+        holders = int((1 << np.flatnonzero(np.isin(nodes.group, role))).sum())
         allowed &= masks & holders != 0
     for player in range(n):
         if not allowed.reshape(-1, 2, 1 << player)[:, 1].any():  # bit `player` is 1
             raise InfeasibleError(f"no coalition that player {player} could be in is allowed")
-    unsaid = checked_sizes(problem, nobody, **{**sizes, "n_groups": None})
-    implied = (1, n) if unsaid is None else (unsaid.fewest, unsaid.most)
-    counted = implied != (demands.fewest, demands.most)
+    uncounted = demands.without_count().on_nodes(nodes)
+    implied = (1, n) if uncounted is None else (uncounted.fewest, uncounted.most)
+    counted = implied != (sizes.fewest, sizes.most)
     if counted and n > MAX_PLAYERS_COUNTED:
         raise InvalidInputError(
             f"the game has {n} players; with n_groups, solve_game takes at most"
             f" {MAX_PLAYERS_COUNTED}"
         )
-    return GameRules(allowed, demands.fewest, demands.most, counted=counted, free=False)
+    return GameRules(allowed, sizes.fewest, sizes.most, counted=counted, free=False)

@@ -1,10 +1,15 @@
 r"""Reductions: what is done to a graph before a method sees it, and undone in its answer.
 
+Each reduction is a class with `apply` and `invert`. `apply` makes the simpler graph, or weights.
+`invert` turns an answer on that into an answer on the original; what it needs are arrays and
+numbers, so a reduction can be pickled.
+(`Contraction`, of players that must be together, is in `solvers.demands`.)
+
 **Components.** Nothing is gained by joining players that no positive edge connects, so every
 component of the positive edges is a problem of its own.
 
-**Conditioning.** Many write −1e16 for "never". Beside it 3 and 2 are the same number on any grid,
-and within any tolerance that is relative to all weights. So weights are raised first. With
+**Conditioning.** Many users write −1e16 for "never". Beside it 3 and 2 are the same number on any
+grid, and within any tolerance that is relative to all weights. So weights are raised first. With
 :math:`P_i` the sum of the positive weights of i and m the largest weight,
 
 .. math:: w_{ij} < -(\min(P_i, P_j) + m)
@@ -14,11 +19,11 @@ leaving, and no less than m with the right-hand side as the weight. No best stru
 bound on raised weights is a bound. If an answer joins such a pair nevertheless, the player that
 gains by leaving leaves.
 
-Where sizes are demanded, leaving may not be allowed. There a weight is hopeless only if all lesser
+If sizes are demanded, leaving may not be allowed. A weight is then hopeless only if all lesser
 weights together cannot make up for it. What is found on raised weights is then the best of all, if
 it joins no hopeless pair; if it does, the raised weights say nothing about which is the best.
 
-Where coalitions may overlap, a coalition without i may exist already, so i cannot just leave. There
+If coalitions may overlap, a coalition without i may exist already, so i cannot just leave. Then
 a pair is hopeless below −(P + m), with P the sum of all positive weights: a coalition that holds it
 is worth less than nothing, and the best choice does without it.
 
@@ -34,8 +39,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +50,7 @@ from coalitions.game import FloatMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import rounded_up
-from solvers.proofs.certificate import Certificate
+from solvers.proofs.certificate import Certificate, Part
 from solvers.solver import Answer, Limits, Progress
 
 # ----------------------------------------------------------------------------------------
@@ -53,8 +60,8 @@ from solvers.solver import Answer, Limits, Progress
 def components(n_players: int, i: IntVector, j: IntVector) -> IntVector:
     """Return the number of each player's connected component, counted by first members.
 
-    Labels spread along all links at once, and everybody takes over the label of whom it points at:
-    about log n rounds, a path being the worst.
+    Labels spread along all links at once, and each player takes the label of the player that its
+    label names. That takes about log n rounds; a path is the worst case.
     """
     label = np.arange(n_players)
     while True:
@@ -72,55 +79,100 @@ def numbered(labels: IntVector) -> IntVector:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A component: its players in the whole graph, in ascending order, and its own graph."""
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components of the positive edges that have two players or more.
 
-    players: IntVector
-    graph: SynergyGraph
+    Attributes
+    ----------
+    n_players
+        Number of players of the whole graph.
+    players
+        The players of each component, in ascending order.
+    graphs
+        The graph of each component.
+    """
 
+    n_players: int
+    players: tuple[IntVector, ...]
+    graphs: tuple[SynergyGraph, ...]
 
-def positive_components(graph: SynergyGraph) -> list[Piece]:
-    """Return the components of the positive edges that have two players or more."""
-    i, j, weight = graph.edges
-    if graph.is_sparse:
-        part = components(graph.n_players, i[weight > 0], j[weight > 0])
-    else:
-        part = _components_of(graph.matrix)
-    if not part.any() and graph.n_players > 1:
-        return [Piece(np.arange(graph.n_players), graph)]
-    players_by_part = np.argsort(part, kind="stable")
-    counts = np.bincount(part)
-    starts = np.cumsum(counts) - counts
-    if not graph.is_sparse:
-        members = (
-            players_by_part[starts[p] : starts[p] + counts[p]] for p in np.flatnonzero(counts > 1)
+    @classmethod
+    def apply(cls, graph: SynergyGraph) -> Components:
+        """Return the components of a graph."""
+        n = graph.n_players
+        i, j, weight = graph.edges
+        if graph.is_sparse:
+            part = components(n, i[weight > 0], j[weight > 0])
+        else:
+            part = _components_of(graph.matrix)
+        if not part.any() and n > 1:
+            return cls(n, (np.arange(n),), (graph,))
+        players_by_part = np.argsort(part, kind="stable")
+        counts = np.bincount(part)
+        starts = np.cumsum(counts) - counts
+        several = np.flatnonzero(counts > 1)
+        players = tuple(players_by_part[starts[p] : starts[p] + counts[p]] for p in several)
+        if not graph.is_sparse:
+            return cls(n, players, tuple(graph.subgraph(own) for own in players))
+        # Sorting the edges once keeps this linear in a graph of many small components.
+        inside = np.flatnonzero(part[i] == part[j])
+        edges_by_part = inside[np.argsort(part[i[inside]], kind="stable")]
+        edge_counts = np.bincount(part[i[inside]], minlength=len(counts))
+        edge_starts = np.cumsum(edge_counts) - edge_counts
+        place = np.empty(n, np.int64)
+        place[players_by_part] = np.arange(n) - np.repeat(starts, counts)
+        graphs = []
+        for p, own in zip(several, players, strict=True):
+            edges = edges_by_part[edge_starts[p] : edge_starts[p] + edge_counts[p]]
+            names = [graph.labels[player] for player in own]
+            graphs.append(
+                SynergyGraph.from_edges(
+                    len(own), place[i[edges]], place[j[edges]], weight[edges], names
+                )
+            )
+        return cls(n, players, tuple(graphs))
+
+    def invert(self, answers: Sequence[Answer]) -> Answer:
+        """Return the answer for the whole graph from one for each component.
+
+        All other players are alone. There is a certificate if each of the answers has one.
+        """
+        labels = np.arange(self.n_players)
+        stats: dict[str, Any] = {"components": len(answers)}
+        for players, answer in zip(self.players, answers, strict=True):
+            # A coalition is named after its first player: no name is given in two components.
+            _, first, block = np.unique(answer.labels, return_index=True, return_inverse=True)
+            labels[players] = players[first[block]]
+            for key, figure in answer.stats.items():
+                added = isinstance(figure, int | float) and not isinstance(figure, bool)
+                stats[key] = stats.get(key, 0) + figure if added else figure
+        proven = all(answer.prove is not None for answer in answers)
+        return Answer(
+            labels,
+            math.fsum(answer.bound for answer in answers),
+            stats,
+            functools.partial(_joined, self.n_players, self.players, answers) if proven else None,
         )
-        return [Piece(players, graph.subgraph(players)) for players in members]
-    # Sorting the edges once keeps this linear in a graph of many small components.
-    inside = np.flatnonzero(part[i] == part[j])
-    edges_by_part = inside[np.argsort(part[i[inside]], kind="stable")]
-    edge_counts = np.bincount(part[i[inside]], minlength=len(counts))
-    edge_starts = np.cumsum(edge_counts) - edge_counts
-    place = np.empty(graph.n_players, np.int64)
-    place[players_by_part] = np.arange(graph.n_players) - np.repeat(starts, counts)
-    pieces = []
-    for p in np.flatnonzero(counts > 1):
-        players = players_by_part[starts[p] : starts[p] + counts[p]]
-        own = edges_by_part[edge_starts[p] : edge_starts[p] + edge_counts[p]]
-        names = [graph.labels[player] for player in players]
-        piece = SynergyGraph.from_edges(
-            len(players), place[i[own]], place[j[own]], weight[own], names
-        )
-        pieces.append(Piece(players, piece))
-    return pieces
+
+
+def _joined(
+    n_players: int, players: Sequence[IntVector], answers: Sequence[Answer]
+) -> Certificate | None:
+    """Return the certificate of the whole graph from those of its components."""
+    parts: list[Part] = []
+    for own, answer in zip(players, answers, strict=True):
+        if answer.certificate is None:
+            return None
+        parts += answer.certificate.placed(own.reshape(-1, 1).tolist(), n_players).parts
+    return Certificate(n_players, tuple(parts))
 
 
 def _components_of(matrix: FloatMatrix) -> IntVector:
     """Return the number of each player's component of positive entries, by first members.
 
-    Each row is looked at once, and none any more when everybody is known: in a graph of millions of
-    edges that is after the first few.
+    Each row is read once, and reading stops when the components of all players are known. In a
+    graph of millions of edges that is after the first few rows.
     """
     part = np.zeros(len(matrix), np.int64)
     unknown = np.ones(len(matrix), np.bool_)
@@ -149,18 +201,18 @@ def settled(graph: SynergyGraph) -> Answer | None:
     return Answer(np.zeros(graph.n_players, np.int64), math.fsum(weight.tolist()))
 
 
-class Tally:
-    """The progress of the whole, put together from the progress of its pieces."""
+class ComponentsProgress:
+    """The progress of the whole graph: the sum of the progress of its components."""
 
-    def __init__(self, pieces: list[Piece], constant: float, limits: Limits) -> None:
-        self._pieces = pieces
+    def __init__(self, graphs: Sequence[SynergyGraph], constant: float, limits: Limits) -> None:
+        self._graphs = graphs
         self._constant = constant
         self._limits = limits
-        self._values = [0.0] * len(pieces)  # being alone is worth nothing
-        self._bounds = [float(np.maximum(p.graph.edges.weight, 0).sum()) for p in pieces]
+        self._values = [0.0] * len(graphs)  # being alone is worth nothing
+        self._bounds = [float(np.maximum(graph.edges.weight, 0).sum()) for graph in graphs]
 
     def limits_of(self, number: int) -> Limits:
-        """Return the limits for one piece, whose reports are added to those of the others."""
+        """Return limits for one component; its reports are added to those of the others."""
         report = self._limits.report
         if report is None:
             return self._limits
@@ -178,10 +230,10 @@ class Tally:
         return replace(self._limits, report=passed_on)
 
     def close(self, number: int, answer: Answer) -> None:
-        """Note the final figures of a piece."""
+        """Note the final figures of a component."""
         if self._limits.report is not None:
             structure = CoalitionStructure.from_labels(answer.labels)
-            self._values[number] = self._pieces[number].graph.value(structure)
+            self._values[number] = self._graphs[number].value(structure)
             self._bounds[number] = answer.bound
 
 
@@ -193,38 +245,134 @@ HANDY = 400
 
 
 @dataclass(frozen=True, eq=False)
+class Scale:
+    """The power of two, 2^exponent, by which weights are divided; 1 for ordinary weights."""
+
+    exponent: int
+
+    @classmethod
+    def of(cls, largest: float) -> Scale:
+        """Return the scale on which the largest weight is about 1."""
+        exponent = math.frexp(largest)[1]
+        return cls(exponent if abs(exponent) > HANDY else 0)
+
+    def apply(self, weight: FloatVector) -> FloatVector:
+        """Return weights on this scale, rounded up if that is below the smallest float."""
+        exponent = self.exponent
+        if not exponent:
+            return weight
+        with np.errstate(over="ignore"):  # what falls below all floats is hopeless
+            scaled = np.ldexp(weight, -exponent)
+        lost = np.ldexp(scaled, exponent) < weight
+        scaled[lost] = np.nextafter(scaled[lost], np.inf)
+        return scaled
+
+    def invert(self, answer: Answer) -> Answer:
+        """Return an answer whose bound and certificate are in original weights."""
+        if not self.exponent:
+            return answer
+        prove = answer.prove
+        if prove is not None:
+            prove = functools.partial(_rescaled, answer, Fraction(2) ** self.exponent)
+        return replace(answer, bound=_shifted(answer.bound, self.exponent), prove=prove)
+
+    def limits(self, limits: Limits) -> Limits:
+        """Return limits whose reports are in original weights."""
+        report, exponent = limits.report, self.exponent
+        if report is None or not exponent:
+            return limits
+
+        def passed_on(progress: Progress) -> None:
+            value, bound = (_shifted(x, exponent) for x in (progress.value, progress.bound))
+            report(Progress(value, bound, progress.seconds))
+
+        return replace(limits, report=passed_on)
+
+
+@dataclass(frozen=True, eq=False)
 class Conditioned:
-    """A graph for a solver, and how its answers become answers for the graph it was made of.
+    """A graph for a solver: hopeless weights raised, extreme magnitudes scaled.
 
     Attributes
     ----------
     graph
         The graph a solver gets.
-    exponent
-        Its weights are those of the graph it was made of, times 2^−exponent.
+    scale
+        The scale of its weights.
     i, j
         The pairs that were raised.
     gains
-        P of each player.
+        P of each player: what it can gain at most.
     """
 
     graph: SynergyGraph
-    exponent: int
+    scale: Scale
     i: IntVector
     j: IntVector
     gains: FloatVector
 
-    def limits(self, limits: Limits) -> Limits:
-        """Return limits whose reports are in weights of the original graph."""
-        report = limits.report
-        if report is None or not self.exponent:
-            return limits
+    @classmethod
+    def apply(cls, graph: SynergyGraph) -> Conditioned:
+        """Return a graph with a positive weight as solvers get it, where everybody may leave."""
+        i, j, weight = graph.edges
+        scale = Scale.of(float(weight.max()))
+        weight = scale.apply(weight)
+        largest = float(weight.max())
+        hopeless = np.flatnonzero(weight < -largest)  # a superset, so far
+        gains = np.zeros(graph.n_players)
+        if len(hopeless):
+            positive = np.maximum(weight, 0.0)
+            for end in (i, j):
+                gains += np.bincount(end, positive, minlength=graph.n_players)
+            # Sums of floats may be off by a rounding, which is far below the largest weight.
+            floor = -(np.minimum(gains[i[hopeless]], gains[j[hopeless]]) + largest)
+            below = weight[hopeless] < floor
+            hopeless, floor = hopeless[below], floor[below]
+        if len(hopeless):
+            floor = _as_decimals(floor, np.delete(weight, hopeless))
+            below = weight[hopeless] < floor
+            hopeless = hopeless[below]
+            weight = weight.copy()
+            weight[hopeless] = floor[below]
+        return cls._with(graph, scale, weight, hopeless, gains)
 
-        def passed_on(progress: Progress) -> None:
-            value, bound = (_shifted(x, self.exponent) for x in (progress.value, progress.bound))
-            report(Progress(value, bound, progress.seconds))
+    @classmethod
+    def apply_for_sizes(
+        cls, graph: SynergyGraph, forbidden: tuple[tuple[int, int], ...]
+    ) -> tuple[Conditioned, Conditioned]:
+        """Return a graph as solvers get it where sizes are demanded: raised, and not raised.
 
-        return replace(limits, report=passed_on)
+        Both are the same if no weight is hopeless. The weights of `forbidden` pairs do not matter:
+        solvers get these pairs as demands.
+        """
+        graph = _without(graph, forbidden)
+        weight = graph.edges.weight
+        floor = _floor_for_sizes(weight)
+        nobody_leaves = np.zeros(graph.n_players)
+
+        def raised(hopeless: IntVector) -> Conditioned:
+            left = weight.copy()
+            left[hopeless] = floor
+            scale = Scale.of(float(np.abs(left).max(initial=0.0)))
+            return cls._with(graph, scale, scale.apply(left), hopeless, nobody_leaves)
+
+        plain = raised(np.empty(0, np.int64))
+        hopeless = np.flatnonzero(weight < floor)
+        return (raised(hopeless) if len(hopeless) else plain), plain
+
+    @classmethod
+    def _with(
+        cls,
+        graph: SynergyGraph,
+        scale: Scale,
+        weight: FloatVector,
+        hopeless: IntVector,
+        gains: FloatVector,
+    ) -> Conditioned:
+        """Return a graph with new weights; `hopeless` has the numbers of the raised edges."""
+        i, j, _ = graph.edges
+        ready = graph.with_weights(weight) if scale.exponent or len(hopeless) else graph
+        return cls(ready, scale, i[hopeless], j[hopeless], gains)
 
     def joins_hopeless(self, labels: IntVector) -> bool:
         """Tell whether a structure has a hopeless pair together."""
@@ -246,64 +394,9 @@ class Conditioned:
                 empty += 1
         return labels
 
-    def restored(self, answer: Answer) -> Answer:
+    def invert(self, answer: Answer) -> Answer:
         """Return the answer for the original graph, hopeless pairs apart."""
-        prove = answer.prove
-        if prove is not None and self.exponent:
-            prove = functools.partial(_rescaled, answer, Fraction(2) ** self.exponent)
-        bound = _shifted(answer.bound, self.exponent)
-        return replace(answer, labels=self.parted(answer.labels), bound=bound, prove=prove)
-
-
-def conditioned(graph: SynergyGraph) -> Conditioned:
-    """Return a graph with a positive weight as solvers get it, where everybody may leave."""
-    i, j, weight = graph.edges
-    exponent = _exponent(float(weight.max()))
-    weight = _scaled(weight, exponent)
-    largest = float(weight.max())
-    suspects = np.flatnonzero(weight < -largest)
-    gains = np.zeros(graph.n_players)
-    if not len(suspects):
-        return _conditioned(graph, exponent, weight, suspects, gains)
-    positive = np.maximum(weight, 0.0)
-    for end in (i, j):
-        gains += np.bincount(end, positive, minlength=graph.n_players)
-    # Sums of floats may be off by a rounding, which is far below the largest weight.
-    floor = -(np.minimum(gains[i[suspects]], gains[j[suspects]]) + largest)
-    below = weight[suspects] < floor
-    suspects, floor = suspects[below], floor[below]
-    if not len(suspects):
-        return _conditioned(graph, exponent, weight, suspects, gains)
-    floor = _as_decimals(floor, np.delete(weight, suspects))
-    below = weight[suspects] < floor
-    hopeless = suspects[below]
-    weight = weight.copy()
-    weight[hopeless] = floor[below]
-    return _conditioned(graph, exponent, weight, hopeless, gains)
-
-
-def conditioned_for_sizes(
-    graph: SynergyGraph, forbidden: tuple[tuple[int, int], ...]
-) -> tuple[Conditioned, Conditioned]:
-    """Return a graph as solvers get it where sizes are demanded: raised, and as it is.
-
-    Both are the same if no weight is hopeless. The weights of `forbidden` pairs do not matter; the
-    solver is told of them.
-    """
-    graph = _without(graph, forbidden)
-    weight = graph.edges.weight
-    floor = _floor_for_sizes(weight)
-    nobody_leaves = np.zeros(graph.n_players)
-
-    def lifted(hopeless: IntVector) -> Conditioned:
-        left = weight.copy()
-        left[hopeless] = floor
-        exponent = _exponent(float(np.abs(left).max(initial=0.0)))
-        return _conditioned(graph, exponent, _scaled(left, exponent), hopeless, nobody_leaves)
-
-    plain = lifted(np.empty(0, np.int64))
-    hopeless = np.flatnonzero(weight < floor)
-    return (lifted(hopeless) if len(hopeless) else plain), plain
+        return replace(self.scale.invert(answer), labels=self.parted(answer.labels))
 
 
 def _floor_for_sizes(weight: FloatVector) -> float:
@@ -341,36 +434,6 @@ def conditioned_for_overlap(graph: SynergyGraph, cost: float) -> tuple[FloatVect
         floors = _as_decimals(floors, kept)
     raised = np.where(ordinary, weight, np.maximum(weight, floors[0]))
     return raised, min(cost, -float(floors[1]))
-
-
-def _conditioned(
-    graph: SynergyGraph,
-    exponent: int,
-    weight: FloatVector,
-    hopeless: IntVector,
-    gains: FloatVector,
-) -> Conditioned:
-    """Return the graph with new weights; `hopeless` are the numbers of edges that were raised."""
-    i, j, _ = graph.edges
-    ready = graph.with_weights(weight) if exponent or len(hopeless) else graph
-    return Conditioned(ready, exponent, i[hopeless], j[hopeless], gains)
-
-
-def _exponent(largest: float) -> int:
-    """Return the power of two to divide by, 0 if the largest weight is handy as it is."""
-    exponent = math.frexp(largest)[1]
-    return exponent if abs(exponent) > HANDY else 0
-
-
-def _scaled(weight: FloatVector, exponent: int) -> FloatVector:
-    """Return weights times 2^−exponent, rounded up where that is below the smallest float."""
-    if not exponent:
-        return weight
-    with np.errstate(over="ignore"):  # what falls below all floats is hopeless
-        scaled = np.ldexp(weight, -exponent)
-    lost = np.ldexp(scaled, exponent) < weight
-    scaled[lost] = np.nextafter(scaled[lost], np.inf)
-    return scaled
 
 
 def _shifted(number: float, exponent: int) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from coalitions.structure import CoalitionStructure
+from solvers.demands import NOTHING_DEMANDED, Demands
 from solvers.optimality import at_stake, is_optimal
 
 if TYPE_CHECKING:
@@ -43,12 +44,8 @@ class Solution:
         be loaded or compiled.
     prove
         Makes the certificate, if the method has one.
-    must_link, cannot_link
-        Pairs of players, by position, that all structures under comparison have together, or apart.
-        They can be demanded again as they are.
-    sizes
-        What else was demanded, by the names that `solve` and `verify` have for it: sizes, counts,
-        weights and roles. ``verify(graph, structure, certificate, **sizes)`` repeats it.
+    demands
+        What was demanded of the structure.
     losses
         What the structure loses in its negative pairs, where sizes may force pairs together: it
         counts on the scale, too. 0 where no sizes are demanded.
@@ -67,12 +64,28 @@ class Solution:
     solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
     prove: Callable[[], Certificate | None] | None = field(default=None, repr=False, compare=False)
-    must_link: tuple[tuple[int, int], ...] = ()
-    cannot_link: tuple[tuple[int, int], ...] = ()
-    sizes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    demands: Demands = NOTHING_DEMANDED
     losses: float = 0.0
     others: tuple[Solution, ...] = field(default=(), repr=False)
     graph: SynergyGraph | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def must_link(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of players, by position, that must be together; they can be demanded again."""
+        return self.demands.must_link
+
+    @property
+    def cannot_link(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of players, by position, that must be apart; they can be demanded again."""
+        return self.demands.cannot_link
+
+    @property
+    def sizes(self) -> Mapping[str, Any]:
+        """The other demands (sizes, counts, weights, roles) as keyword arguments of `solve`.
+
+        ``verify(graph, structure, certificate, **sizes)`` repeats them.
+        """
+        return self.demands.sizes
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:

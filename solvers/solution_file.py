@@ -118,20 +118,13 @@ def names_of(solution: Solution) -> Sequence[str]:
 
 def _plain_sizes(solution: Solution, names: Sequence[str]) -> dict[str, Any]:
     """Return demands on coalitions and their number as plain values, players by name."""
-    from coalitions.structure import numbering
-
-    number = numbering(solution.graph)
+    demands = solution.demands
     plain: dict[str, Any] = {}
-    for name, demand in solution.sizes.items():
+    for name, demand in demands.sizes.items():
         if name == "weights":
-            if isinstance(demand, Mapping):
-                places = [number(player) for player in demand]
-                loads = dict(zip(places, demand.values(), strict=True))
-            else:
-                loads = dict(enumerate(demand))
-            plain[name] = {names[place]: float(load) for place, load in loads.items()}
+            plain[name] = {names[player]: float(load) for player, load in demands.weights.items()}
         elif name == "at_least_one_of":
-            plain[name] = [[names[number(player)] for player in role] for role in demand]
+            plain[name] = [[names[player] for player in role] for role in demands.roles]
         elif name == "n_groups" and isinstance(demand, Sequence):
             plain[name] = [int(each) for each in demand]
         else:
@@ -253,7 +246,7 @@ def _page(solution: Solution) -> str:
     body = ["<h1>Coalitions</h1>", f"<p>{words(verdict(solution))}</p>"]
     for title, table in (("Coalitions", _coalitions), ("Players", _players)):
         head, *rows = table(solution)
-        told = [
+        lines = [
             "".join(f"<td>{words(c if isinstance(c, str) else figure(c))}</td>" for c in row)
             for row in rows
         ]
@@ -261,7 +254,7 @@ def _page(solution: Solution) -> str:
         body += [
             f"<h2>{title}</h2>",
             f"<table><thead><tr>{heads}</tr></thead><tbody>",
-            *(f"<tr>{row}</tr>" for row in told),
+            *(f"<tr>{line}</tr>" for line in lines),
             "</tbody></table>",
         ]
     return html_document("Coalitions", body, data={}, scripts=[], style=STYLE) + "\n"
@@ -431,25 +424,29 @@ def read_structure(path: Path, players: Players) -> CoalitionStructure:
 
 def read_solution(path: Path, graph: SynergyGraph) -> Solution:
     """Return the solution in a JSON file, valued on the graph; see `Solution.read`."""
-    from solvers.demands import contract
+    from solvers.demands import Contraction, Demands
     from solvers.optimality import at_stake, is_optimal, losses, positive_weight
     from solvers.solution import Solution
 
     document = read_document(path)
     structure = structure_of(document, graph, path)
     links, sizes = links_of(document, graph, path), sizes_of(document, graph, path)
-    problem = contract(graph, **links)
+    try:
+        demands = Demands.of(graph, **{**links, **sizes})
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    problem = Contraction.apply(graph, demands)
     gains = min(positive_weight(graph), positive_weight(problem.graph))
     lost = losses(problem.graph, problem.contract(structure.labels)) if sizes else 0.0
-    value, told = graph.value(structure), number_of(document, "value", path)
+    value, recorded = graph.value(structure), number_of(document, "value", path)
     bound = number_of(document, "bound", path)
-    if told is None or bound is None:
+    if recorded is None or bound is None:
         raise InvalidInputError(f'{path}: "value" and "bound" must be there, as `save` writes them')
     stake = at_stake(positive_weight(graph), losses(graph, structure.labels))
-    if not (is_optimal(value, told, stake) and is_optimal(told, value, stake)):
+    if not (is_optimal(value, recorded, stake) and is_optimal(recorded, value, stake)):
         raise InvalidInputError(
-            f"{path}: says that its structure is worth {figure(told)}; on this graph it is worth"
-            f" {figure(value)}, so it is the solution of another"
+            f"{path}: says that its structure is worth {figure(recorded)}; on this graph it is"
+            f" worth {figure(value)}, so it is the solution of another"
         )
     return Solution(
         structure=structure,
@@ -458,9 +455,7 @@ def read_solution(path: Path, graph: SynergyGraph) -> Solution:
         positive_weight=gains,
         seconds=number_of(document, "seconds", path) or 0.0,
         solver=str(document.get("solver", "")),
-        must_link=tuple(links["must_link"]),
-        cannot_link=tuple(links["cannot_link"]),
-        sizes=sizes,
+        demands=demands,
         losses=lost,
         graph=graph,
     )

@@ -20,7 +20,7 @@ from coalitions.game import FloatMatrix
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import Position
-from solvers.demands import Pairs, contract
+from solvers.demands import Contraction, Demands, Links
 from solvers.optimality import at_stake, is_optimal, losses
 from solvers.reductions import EXACT_BITS
 from solvers.solution import Solution
@@ -34,16 +34,15 @@ SEEN = 1e13
 MOST_DECIMALS = 300
 """Tiny synergies have their digits far behind the point; a float ends at 308."""
 
-Ask = Callable[..., Solution]
-"""`solve` with everything given but graph, links and time."""
+Search = Callable[..., Solution]
+"""One search of `solve`, with everything given but graph, demands and time."""
 
 
 def canonical(
     graph: SynergyGraph,
-    ask: Ask,
+    demands: Demands,
+    search: Search,
     *,
-    must_link: Pairs,
-    cannot_link: Pairs,
     time_limit: float | None,
     first: Mapping[str, Any],
 ) -> Solution:
@@ -55,43 +54,38 @@ def canonical(
 
     Parameters
     ----------
-    graph, ask
-        The players, and who solves a graph with links.
-    must_link, cannot_link
-        Links that all structures have.
+    graph, demands
+        The players, and what all structures must meet.
+    search
+        Returns the best structure of a graph under demands.
     time_limit
-        Seconds for all of it. If they are over first, `Solution.stats` says so: ``"canonical"`` is
-        then false.
+        Seconds for all of it. If they are over first, ``stats["canonical"]`` is false.
     first
-        What only the first search is told.
+        Further arguments of the first search.
     """
     if graph.n_players > DENSE_LIMIT:
         raise InvalidInputError(
             f"canonical takes at most {DENSE_LIMIT} players; there are {graph.n_players}"
         )
-    together, apart = list(must_link), list(cannot_link)
     started = clock()
     deadline = math.inf if time_limit is None else started + time_limit
-    best = ask(
+    best = search(
         graph,
-        must_link=together,
-        cannot_link=apart,
+        demands,
         time_limit=None if time_limit is None else FIRST_SHARE * time_limit,
         **first,
     )
-    together, apart = list(best.must_link), list(best.cannot_link)
     ruled = SynergyGraph(_with_fewest_pairs(graph.matrix), graph.nodes)
 
-    def search(more: Pairs, less: Pairs) -> Solution | None:
+    def best_with(together: Links, apart: Links) -> Solution | None:
         """Return the best structure by the rule, None if there is none with these links."""
         left = deadline - clock()
         if left <= 0:
             raise _TimeIsUp
         try:
-            found = ask(
+            found = search(
                 ruled,
-                must_link=[*together, *more],
-                cannot_link=[*apart, *less],
+                demands.with_links(together, apart),
                 time_limit=None if math.isinf(left) else left,
             )
         except InfeasibleError:
@@ -107,14 +101,14 @@ def canonical(
     chosen, done = best, best.optimal
     try:
         if done:
-            found = search((), ())
+            found = best_with((), ())
             assert found is not None
-            chosen = _first_in_order(found, search)
+            chosen = _first_in_order(found, best_with)
     except _TimeIsUp:
         done = False
     value, lost = graph.value(chosen.structure), best.losses
     if lost and chosen is not best:
-        nodes = contract(graph, together, apart)
+        nodes = Contraction.apply(graph, demands)
         lost = losses(nodes.graph, nodes.contract(chosen.structure.labels))
     stake = at_stake(best.positive_weight, best.losses)
     if not is_optimal(value, best.value, stake):  # the decimals there is room for are too few
@@ -140,7 +134,7 @@ def _with_fewest_pairs(matrix: FloatMatrix) -> FloatMatrix:
     Each pair is worth its value many times, less one: all pairs together cannot make up for a
     difference in value.
     """
-    # Whoever is worth less than all gains together is with nobody, however much less it is.
+    # A pair that loses more than all gains together is never joined, however much it loses.
     hopeless = -2.0 * float(np.maximum(matrix, 0.0).sum())
     matrix = np.maximum(matrix, hopeless)
     n = len(matrix)
@@ -154,7 +148,9 @@ def _with_fewest_pairs(matrix: FloatMatrix) -> FloatMatrix:
     return ruled
 
 
-def _first_in_order(found: Solution, search: Callable[[Pairs, Pairs], Solution | None]) -> Solution:
+def _first_in_order(
+    found: Solution, best_with: Callable[[Links, Links], Solution | None]
+) -> Solution:
     """Return the structure of the same value whose labels come first.
 
     Player by player: can it be in an earlier coalition than it is? What was decided is kept by
@@ -168,7 +164,7 @@ def _first_in_order(found: Solution, search: Callable[[Pairs, Pairs], Solution |
             if found.structure.labels[player] == block:
                 together.append((head, player))
                 break
-            better = search([*together, (head, player)], apart)
+            better = best_with((*together, (head, player)), tuple(apart))
             if better is not None and better.value == found.value:
                 found = better
                 together.append((head, player))

@@ -1,4 +1,4 @@
-"""explain: why a player is where it is, what else there is for it, and how firm that is."""
+"""explain: why a player is in its coalition, its best alternative, and how firm the choice is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from coalitions.formatting import quoted
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum
 from coalitions.structure import CoalitionStructure, Structured, numbering
-from solvers.alternatives.fragile_pairs import FragilePair, fragile, with_demands
-from solvers.demands import Contraction, Sizes, checked_sizes, contract
+from solvers.alternatives.fragile_pairs import FragilePair, fragile_under, with_demands
+from solvers.demands import Contraction, Sizes
 from solvers.optimality import OPTIMALITY_TOLERANCE, advantage, at_stake, losses
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ coalition offers those members who are the cheapest one by one."""
 
 ROUNDING = 4e-12
 """More than a sum of thousands of floats can be off, relative to the sum of their sizes."""
-
-SIZES = ("n_groups", "min_size", "max_size", "weights", "max_weight", "at_least_one_of")
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,10 @@ def explain(
     """
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
-    structure, demands = with_demands(graph, solution, demands)
+    structure, demanded, settings = with_demands(graph, solution, demands)
     number = numbering(graph, "explain")(player)
-    nodes = contract(graph, demands["must_link"], demands["cannot_link"])
-    asked = {name: demands[name] for name in SIZES if name in demands}
-    sizes = checked_sizes(nodes, graph, **asked)
+    nodes = Contraction.apply(graph, demanded)
+    sizes = demanded.on_nodes(nodes)
     coalition = next(block for block in structure if number in block)
     partners = sorted(
         ((other, _synergy(graph, number, other)) for other in coalition if other != number),
@@ -143,16 +140,16 @@ def explain(
     best = _best_change(graph, nodes, sizes, structure, unit)
     pairs: tuple[FragilePair, ...] = ()
     if fragile_pairs:
-        pairs = fragile(graph, structure, number, time_limit=time_limit, **demands)
+        pairs = fragile_under(graph, structure, demanded, settings, number, time_limit)
     worth = float(graph.inside(structure)[structure.coalitions.index(coalition)])
     names = [*map(quoted, graph.labels)]
     nothing = OPTIMALITY_TOLERANCE * at_stake(
         graph.positive_weight, losses(graph, structure.labels)
     )
     sentences = [
-        *_here(names, number, coalition, partners, worth, inside),
-        *_elsewhere(names, number, unit, best, nothing, sized=sizes is not None),
-        *(_firmness(graph, names, structure, pairs[0], nothing) if pairs else ()),
+        *_place_in_words(names, number, coalition, partners, worth, inside),
+        *_alternative_in_words(names, number, unit, best, nothing, sized=sizes is not None),
+        *(_fragility_in_words(graph, names, structure, pairs[0], nothing) if pairs else ()),
     ]
     return Explanation(
         player=number,
@@ -325,7 +322,7 @@ def _allowed(nodes: Contraction, sizes: Sizes | None, labels: IntVector) -> bool
     return sizes is None or sizes.met_by(nodes.contract(labels))
 
 
-def _here(
+def _place_in_words(
     labels: Sequence[str],
     player: int,
     coalition: tuple[int, ...],
@@ -345,7 +342,7 @@ def _here(
     ]
 
 
-def _elsewhere(
+def _alternative_in_words(
     labels: Sequence[str],
     player: int,
     unit: tuple[int, ...],
@@ -376,7 +373,7 @@ def _elsewhere(
     return [sentence, "This assumes that no other player moves."]
 
 
-def _firmness(
+def _fragility_in_words(
     graph: SynergyGraph,
     labels: Sequence[str],
     structure: CoalitionStructure,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionErro
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position, Structured, numbering
-from solvers import solve
+from solvers.demands import Demands, split_off
 from solvers.optimality import advantage
+from solvers.search import solve_demands
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -92,13 +94,29 @@ def fragile(
 
     Examples
     --------
+    >>> from solvers import solve
     >>> graph = SynergyGraph([[0, 3, 2], [3, 0, -4], [2, -4, 0]])
     >>> [(each.pair, each.margin) for each in fragile(graph, solve(graph))]
     [((0, 1), 1.0), ((0, 2), 1.0), ((1, 2), 2.0)]
     """
     if not isinstance(graph, SynergyGraph):
         graph = SynergyGraph(graph)
-    structure, demands = with_demands(graph, solution, demands)
+    structure, demanded, settings = with_demands(graph, solution, demands)
+    return fragile_under(graph, structure, demanded, settings, player, time_limit)
+
+
+def fragile_under(
+    graph: SynergyGraph,
+    structure: CoalitionStructure,
+    demands: Demands,
+    settings: Mapping[str, Any],
+    player: Hashable | None,
+    time_limit: float | None,
+) -> tuple[FragilePair, ...]:
+    """Return what `fragile` returns, for demands that are checked already.
+
+    `settings` are the other arguments of `solve`.
+    """
     n = graph.n_players
     if n > DENSE_LIMIT:
         raise InvalidInputError(f"fragile takes at most {DENSE_LIMIT} players; there are {n}")
@@ -116,9 +134,10 @@ def fragile(
     ]
     # Where time is short: first those that are together in spite of themselves, or so apart.
     pairs.sort(key=lambda pair: pair.synergy if pair.together else -pair.synergy)
+    search = partial(solve_demands, graph, **settings)
     found: list[Solution | InfeasibleError | None] = []
     for pair in pairs:
-        found.append(_best_without(graph, pair, deadline, demands))
+        found.append(_best_without(search, pair, deadline, demands))
         if isinstance(found[-1], Solution) and found[-1].stats.get("interrupted"):
             deadline = clock()  # Ctrl-C: what is known is the answer
     known = {
@@ -144,35 +163,36 @@ class _Pair(NamedTuple):
 
 
 def with_demands(
-    graph: SynergyGraph, solution: Structured, demands: dict[str, Any]
-) -> tuple[CoalitionStructure, dict[str, Any]]:
-    """Return the structure of a solution, and the demands with those that it was made to meet."""
+    graph: SynergyGraph, solution: Structured, arguments: Mapping[str, Any]
+) -> tuple[CoalitionStructure, Demands, dict[str, Any]]:
+    """Return the structure of a solution, its demands, and the other arguments of `solve`.
+
+    Demands among the arguments replace those of the solution, one by one.
+    """
     structure = graph.structure(solution)
-    links = {name: tuple(demands.get(name, ())) for name in ("must_link", "cannot_link")}
-    if isinstance(solution, Solution):
-        links = {name: links[name] or getattr(solution, name) for name in links}
-        demands = {**solution.sizes, **demands}
     if structure.n_players != graph.n_players:
         raise InvalidInputError(
             f"the structure has {structure.n_players} players, the graph {graph.n_players}"
         )
-    return structure, {**demands, **links}
+    given, settings = split_off(arguments)
+    if isinstance(solution, Solution):
+        links = {name: tuple(given.pop(name, ())) for name in ("must_link", "cannot_link")}
+        links = {name: links[name] or getattr(solution, name) for name in links}
+        given = {**solution.sizes, **given, **links}
+    return structure, Demands.of(graph, **given), settings
 
 
 def _best_without(
-    graph: SynergyGraph, pair: _Pair, deadline: float, demands: dict[str, Any]
+    search: Callable[..., Solution], pair: _Pair, deadline: float, demands: Demands
 ) -> Solution | InfeasibleError | None:
     """Return the best structure that has a pair the other way; None if there was no time."""
     seconds = deadline - clock()
     if seconds <= 0:
         return None
-    link = "cannot_link" if pair.together else "must_link"
+    link = ((pair.a, pair.b),)
+    wish = demands.with_links(apart=link) if pair.together else demands.with_links(together=link)
     try:
-        return solve(
-            graph,
-            time_limit=None if math.isinf(seconds) else SHARE * seconds,
-            **{**demands, link: (*demands[link], (pair.a, pair.b))},
-        )
+        return search(wish, time_limit=None if math.isinf(seconds) else SHARE * seconds)
     except InfeasibleError as error:
         return error
     except NoSolutionError:

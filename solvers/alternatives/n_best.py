@@ -20,7 +20,7 @@ from coalitions.game import FloatMatrix, IntVector
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position
-from solvers.demands import Contraction, Pairs, contract
+from solvers.demands import Contraction, Demands, Links
 from solvers.optimality import OPTIMALITY_TOLERANCE, at_stake, is_optimal, losses
 from solvers.solution import Solution
 
@@ -31,33 +31,28 @@ FIRST_SHARE, SHARE = 0.5, 0.2
 """Shares of the time that is left for the best structure, and for each part after it: one hard
 part is not to take all."""
 
-Links = tuple[tuple[int, int], ...]
 
-
-class Ask(Protocol):
-    """`solve` on a graph, with everything given but links and time."""
+class Search(Protocol):
+    """One search of `solve` on a graph, with everything given but demands and time."""
 
     def __call__(
         self,
+        demands: Demands,
         *,
-        must_link: Pairs,
-        cannot_link: Pairs,
         time_limit: float | None = ...,
-        **more: Any,  # noqa: ANN401 (what only the first call is told)
+        **more: Any,  # noqa: ANN401 (further arguments of the first search)
     ) -> Solution:
-        """Return the best structure with these links."""
+        """Return the best structure that meets the demands."""
         ...
 
 
 def ranked(
     graph: SynergyGraph,
-    ask: Ask,
+    demands: Demands,
+    search: Search,
     *,
-    must_link: Pairs,
-    cannot_link: Pairs,
     n_best: int | None,
     all_optimal: bool,
-    sized: bool,
     time_limit: float | None,
     first: Mapping[str, Any],
 ) -> Solution:
@@ -65,33 +60,29 @@ def ranked(
 
     Parameters
     ----------
-    graph, ask
-        The players, and who solves for links.
-    must_link, cannot_link
-        Links that all structures have.
+    graph, demands
+        The players, and what all structures must meet.
+    search
+        Returns the best structure under demands.
     n_best
         How many structures there are to be, the best one included.
     all_optimal
         Whether to end with the last structure that is optimal.
-    sized
-        Whether there are demands beside links.
     time_limit
         Seconds for all of it.
     first
-        What only the first search is told.
+        Further arguments of the first search.
     """
     most = _checked_number(n_best, all_optimal, graph)
     started = clock()
     deadline = math.inf if time_limit is None else started + time_limit
-    together, apart = list(must_link), list(cannot_link)
-    best = ask(
-        must_link=together,
-        cannot_link=apart,
+    best = search(
+        demands,
         time_limit=None if time_limit is None else time_limit * (FIRST_SHARE if most > 1 else 1.0),
         **first,
     )
     stake = at_stake(best.positive_weight, best.losses)
-    rest = _Rest(graph, ask, best, sized, deadline)
+    rest = _Rest(graph, demands, search, best, deadline)
     taken: list[_Part] = []
     while len(taken) < most and (part := rest.best()) is not None:
         if all_optimal and taken and not is_optimal(part.value, taken[0].value, stake):
@@ -151,11 +142,11 @@ class _Rest:
     """All structures that were not taken yet, in disjoint parts."""
 
     graph: SynergyGraph
-    ask: Ask
+    demands: Demands
+    search: Search
     solution: Solution
-    sized: bool
     deadline: float
-    demanded: Contraction = field(init=False)
+    nodes: Contraction = field(init=False)
     parts: list[_Part] = field(init=False)
     unsearched: float = -math.inf
     """A bound on what is in no part: left for want of time, or since better ones fill the list."""
@@ -164,13 +155,13 @@ class _Rest:
 
     def __post_init__(self) -> None:
         best = self.solution
-        self.demanded = contract(self.graph, best.must_link, best.cannot_link)
+        self.nodes = Contraction.apply(self.graph, self.demands)
         self.parts = [_Part((), (), best.bound, best.structure, best.value, best.losses)]
         self._note(best)
 
     @property
     def bound(self) -> float:
-        """What nothing here is worth more than."""
+        """A bound on all structures that are left."""
         return max([self.unsearched, *(part.bound for part in self.parts)])
 
     def is_over(self) -> bool:
@@ -184,7 +175,7 @@ class _Rest:
     def take(self, part: _Part, room: int, least: float) -> None:
         """Take the best structure out of a part; at most `room` more will be asked for."""
         self.parts.remove(part)
-        if not room or self.is_over():  # nobody will ask what else is in it, or there is no time
+        if not room or self.is_over():  # the list is full, or there is no time
             self.stopped |= self.is_over()
             self.unsearched = max(self.unsearched, part.bound)
             return
@@ -193,7 +184,7 @@ class _Rest:
                 self.parts.append(child)
                 if self.is_over():
                     break
-        except KeyboardInterrupt:  # between two searches, which have their own way to hear of it
+        except KeyboardInterrupt:  # between two searches; a search handles it itself
             self.interrupted = True
         if self.is_over():
             self.stopped = True
@@ -208,7 +199,7 @@ class _Rest:
         First come pairs of a coalition that are parted, all pairs before them being together; then
         whole coalitions that are joined. Early ones shrink the graph for those that follow.
         """
-        nodes = self._contracted(part)
+        nodes = Contraction.apply(self.graph, self.demands.with_links(part.together, part.apart))
         labels = nodes.contract(part.structure.labels)
         first = np.unique(nodes.group, return_index=True)[1]
         heads: dict[int, Position] = {}
@@ -228,21 +219,15 @@ class _Rest:
         gain = float(np.maximum(np.triu(between, 1), 0.0).sum())
         for number, (a, b) in enumerate(_joinable(between)):
             pair = (heads[a], heads[b])
-            if self.sized:
+            if self.demands.sizes:
                 child = self._searched(part, (*together, pair), apart)
                 if child is not None:
                     yield child
             else:
                 yield self._joined(part, (*together, pair), apart, (a, b), gain)
                 if number == room or part.value + between[a, b] < least:
-                    return  # they come in order, so nobody will ask for those that follow
+                    return  # they come in order: those that follow are not needed
             apart = (*apart, pair)
-
-    def _contracted(self, part: _Part) -> Contraction:
-        best = self.solution
-        return contract(
-            self.graph, (*best.must_link, *part.together), (*best.cannot_link, *part.apart)
-        )
 
     def _joined(
         self, part: _Part, together: Links, apart: Links, blocks: tuple[int, int], gain: float
@@ -263,11 +248,9 @@ class _Rest:
         left = self.deadline - clock()
         if self.is_over():
             return None
-        best = self.solution
         try:
-            found = self.ask(
-                must_link=(*best.must_link, *together),
-                cannot_link=(*best.cannot_link, *apart),
+            found = self.search(
+                self.demands.with_links(together, apart),
                 time_limit=None if math.isinf(left) else SHARE * left,
             )
         except InfeasibleError:
@@ -281,8 +264,8 @@ class _Rest:
         self._note(found)
         bound = min(part.bound, found.bound)
         # The links of a part are not demanded: what they make one lose counts.
-        labels = self.demanded.contract(found.structure.labels)
-        lost = losses(self.demanded.graph, labels) if self.sized else 0.0
+        labels = self.nodes.contract(found.structure.labels)
+        lost = losses(self.nodes.graph, labels) if self.demands.sizes else 0.0
         return _Part(together, apart, bound, found.structure, found.value, lost)
 
     def _note(self, found: Solution) -> None:

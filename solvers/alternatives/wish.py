@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,9 @@ from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock
 from coalitions.structure import numbering
-from solvers import solve
-from solvers.demands import contract
+from solvers.demands import Contraction, Demands, split_off
 from solvers.optimality import advantage, losses
+from solvers.search import solve_demands
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -58,14 +58,12 @@ class WhatIf:
         )
 
 
-def _in_words_of_the_wish(
-    sentence: str, links: Mapping[str, Sequence[object]], joined: object, parted: object
-) -> str:
-    """Return what `solve` says of links that are the wish, with the names that `what_if` has."""
+def _in_words_of_the_wish(sentence: str, demands: Demands, joined: object, parted: object) -> str:
+    """Return a sentence about links that name them by the arguments of `what_if`."""
     wishes = (("must_link", "together", joined), ("cannot_link", "apart", parted))
     for demand, wish in ((demand, wish) for demand, wish, pairs in wishes if pairs):
         sentence = sentence.replace(f"({demand})", f"by {demand}")
-        also = f"{demand} with " if links[demand] else ""
+        also = f"{demand} with " if getattr(demands, demand) else ""
         sentence = re.sub(rf"(?<![\w'\"]){demand}(?![\w'\"])", f"{also}the wish ({wish})", sentence)
     return sentence
 
@@ -117,10 +115,9 @@ def what_if(
         raise InvalidInputError("what_if takes a wish: give players in together or in apart")
     started = clock()
     half = None if time_limit is None else time_limit / 2
-    links: dict[str, Any] = {
-        name: tuple(demands.pop(name, ())) for name in ("must_link", "cannot_link")
-    }
-    base = solve(graph, solver, time_limit=half, **links, **demands)
+    demanded, settings = split_off(demands)
+    always = Demands.of(graph, **demanded)
+    base = solve_demands(graph, always, solver, time_limit=half, **settings)
     if base.stats.get("interrupted"):
         raise KeyboardInterrupt  # half an answer is none
     labels = base.structure.labels
@@ -128,29 +125,28 @@ def what_if(
         labels[a] == labels[b] for a, b in parted
     ):
         return WhatIf(0.0, base, base)
-    demands.pop("warm_start", None)  # it need not grant the wish
+    settings.pop("warm_start", None)  # it need not grant the wish
     try:
-        granted = solve(
+        granted = solve_demands(
             graph,
+            always.with_links(joined, parted),
             solver,
             # A search may end a moment late: then nothing is left, and greedy's structure must do.
             time_limit=None if time_limit is None else max(time_limit - (clock() - started), 1e-3),
-            must_link=(*links["must_link"], *joined),
-            cannot_link=(*links["cannot_link"], *parted),
-            **demands,
+            **settings,
         )
     except InfeasibleError as error:
-        raise InfeasibleError(_in_words_of_the_wish(str(error), links, joined, parted)) from None
+        raise InfeasibleError(_in_words_of_the_wish(str(error), always, joined, parted)) from None
     cost = advantage(graph.edges, base.structure.labels, granted.structure.labels)
     if cost < 0:  # the first search was cut short: this one found a better base
         cost = 0.0
-        demanded = contract(graph, base.must_link, base.cannot_link)
-        lost = losses(demanded.graph, demanded.contract(granted.structure.labels))
+        nodes = Contraction.apply(graph, always)
+        lost = losses(nodes.graph, nodes.contract(granted.structure.labels))
         base = replace(
             base,
             structure=granted.structure,
             value=granted.value,
-            losses=lost if base.sizes else 0.0,
+            losses=lost if always.sizes else 0.0,
             bound=max(base.bound, granted.value),
         )
     granted = replace(granted, bound=max(granted.value, min(granted.bound, base.bound)))

@@ -10,7 +10,7 @@ import pytest
 
 from coalitions import InfeasibleError, InvalidInputError, SynergyGraph
 from solvers import SOLVERS, Certificate, solve, verify
-from solvers.reductions import conditioned
+from solvers.reductions import Conditioned
 from tests.contracts.test_solvers import RUNNABLE, every_solver
 from tests.reliability.exact import assert_honest, exact_optimum
 
@@ -168,7 +168,7 @@ def test_raised_weights_change_no_best_structure_and_stay_whole_numbers(rng):
     for never, odd in itertools.product((1e3, 1e16), (False, True)):
         for _ in range(5):
             graph = random_graph(rng, 7, never=never, odd=odd)
-            ready = conditioned(graph)
+            ready = Conditioned.apply(graph)
             assert exact_optimum(ready.graph) == exact_optimum(graph)
             assert (ready.graph.edges.weight >= graph.edges.weight).all()
             assert np.abs(ready.graph.edges.weight).max() < 100
@@ -179,16 +179,16 @@ def test_raised_weights_change_no_best_structure_and_stay_whole_numbers(rng):
 def test_decimals_stay_decimals():
     graph = SynergyGraph([[0, 0.1, -1e9], [0.1, 0, 0.2], [-1e9, 0.2, 0]])
     # P of the ends is 0.1 and 0.2, the largest weight 0.2: -0.3, or a tenth less by a rounding.
-    assert conditioned(graph).graph.matrix[0, 2] in (-0.3, -0.4)
+    assert Conditioned.apply(graph).graph.matrix[0, 2] in (-0.3, -0.4)
     solution = solve(graph, "branch-and-cut", certify=True)
     assert solution.certificate.parts[0].unit == Fraction(1, 10)
 
 
 def test_graphs_without_hopeless_weights_are_handed_over_as_they_are(rng):
     graph = random_graph(rng, 8, odd=True)
-    assert conditioned(SynergyGraph(np.abs(graph.matrix))).exponent == 0
+    assert Conditioned.apply(SynergyGraph(np.abs(graph.matrix))).scale.exponent == 0
     plain = SynergyGraph([[0, 2, -1], [2, 0, 1], [-1, 1, 0]])
-    assert conditioned(plain).graph is plain
+    assert Conditioned.apply(plain).graph is plain
 
 
 def test_whoever_gains_by_leaving_leaves_what_a_solver_joined():

@@ -70,11 +70,14 @@ def test_integers_are_the_nearest_to_weight_by_unit(rng):
 
 
 def test_the_weight_between_groups_does_not_depend_on_the_order_of_players():
-    from solvers.demands import contract
+    from solvers.demands import Contraction, Demands
 
     parts = [1e16, 1.0, 1.0, -1e16]
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [1, 2, 3, 0]):
         matrix = np.zeros((5, 5))
         matrix[4, :4] = matrix[:4, 4] = np.array(parts)[order]
-        contraction = contract(SynergyGraph(matrix), must_link=[(0, 1), (1, 2), (2, 3)])
+        graph = SynergyGraph(matrix)
+        contraction = Contraction.apply(
+            graph, Demands.of(graph, must_link=[(0, 1), (1, 2), (2, 3)])
+        )
         assert contraction.graph.edges.weight.tolist() == [2.0]

@@ -22,7 +22,7 @@ from solvers.heuristics import dense_search as descent
 from solvers.heuristics._dense_kernels import relocate, rounding_threshold, tabulate
 from solvers.heuristics.dense_search import descend_in_time
 from solvers.heuristics.random_numbers import random_state
-from solvers.reductions import positive_components
+from solvers.reductions import Components
 from solvers.solver import Limits, matrix_of
 
 BACKENDS = [name for name in ("cbc", "cp-sat", "highs") if available()[name] is True]
@@ -101,8 +101,10 @@ def test_components_are_those_of_the_positive_edges_however_a_graph_is_stored(rn
         upper = np.triu(np.where(rng.random((n, n)) < 1.0 / n, 1.0, -1.0), 1)
         graph = SynergyGraph(upper + upper.T)
         same = SynergyGraph.from_edges(n, *graph.edges)
-        one, other = positive_components(graph), positive_components(same)
-        assert [p.players.tolist() for p in one] == [p.players.tolist() for p in other]
+        one, other = Components.apply(graph), Components.apply(same)
+        assert [list(players) for players in one.players] == [
+            list(players) for players in other.players
+        ]
 
 
 def test_a_descent_on_a_large_matrix_looks_at_the_clock(monkeypatch):

@@ -36,7 +36,7 @@ def test_json_comes_back_with_all_that_was_demanded(tmp_path):
         "n_groups": [2, 3],
         "weights": dict(zip(NAMES, [1, 2, 3, 1.5], strict=True)),
         "max_weight": 7.0,
-        "at_least_one_of": [["Ümit", "=1+1"]],
+        "at_least_one_of": (("Ümit", "=1+1"),),
     }
     document = json.loads((tmp_path / "s.json").read_text())
     assert [each["value"] for each in document["others"]] == [first.others[0].value]

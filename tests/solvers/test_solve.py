@@ -279,7 +279,7 @@ def test_who_gives_no_certificate_is_refused_before_the_search(solver, demands, 
 
 
 def test_auto_chooses_who_certifies_on_the_graph_that_is_solved(monkeypatch):
-    monkeypatch.setattr("solvers._solve.EXACT_LIMIT", 3)
+    monkeypatch.setattr("solvers.search.EXACT_LIMIT", 3)
     graph = SynergyGraph([[0, 2, -1, 1], [2, 0, 1, -1], [-1, 1, 0, 1], [1, -1, 1, 0]])
     with pytest.raises(InvalidInputError, match="auto takes local-search for so many players"):
         solve(graph, certificate=True)

@@ -13,9 +13,9 @@ from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.structures.partitions import partition_labels
 from solvers import available, solve, verify
-from solvers._solve import _with_sizes
-from solvers.demands import Sizes, checked_sizes, contract
+from solvers.demands import Contraction, Demands, Sizes
 from solvers.proofs.certificate import Certificate
+from solvers.search import _with_sizes
 from solvers.solver import Answer, Limits
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
@@ -24,14 +24,14 @@ GRAPH = SynergyGraph.from_edges(5, ONE, TWO, (5.0 * ONE + TWO) % 7 - 2, labels=N
 
 
 def sizes_of(**demands: Any) -> Sizes:
-    links = {name: demands.pop(name, ()) for name in ("must_link", "cannot_link")}
-    sizes = checked_sizes(contract(GRAPH, **links), GRAPH, **demands)
+    read = Demands.of(GRAPH, **demands)
+    sizes = read.on_nodes(Contraction.apply(GRAPH, read))
     assert sizes is not None
     return sizes
 
 
 def test_nothing_demanded_is_nothing() -> None:
-    assert checked_sizes(contract(GRAPH), GRAPH) is None
+    assert Demands.of(GRAPH).on_nodes(Contraction.apply(GRAPH)) is None
 
 
 def test_every_figure_follows_from_what_was_said() -> None:
@@ -58,12 +58,8 @@ class Whose:
 def test_many_players_are_found_by_name_without_a_search_for_each() -> None:
     whose = Whose(Unsearched(NAMES))
     loads = {name: load for load, name in enumerate(NAMES)}
-    sizes = checked_sizes(contract(GRAPH), whose, weights=loads, max_weight=9)
-    assert sizes is not None
-    assert sizes.loads.tolist() == [0, 1, 2, 3, 4]
-    sizes = checked_sizes(contract(GRAPH), whose, at_least_one_of=[["bob", "eve"]])
-    assert sizes is not None
-    assert sizes.roles == ((1, 4),)
+    assert Demands.of(whose, weights=loads, max_weight=9).loads == (0, 1, 2, 3, 4)
+    assert Demands.of(whose, at_least_one_of=[["bob", "eve"]]).roles == ((1, 4),)
 
 
 def test_loads_are_added_as_they_are_written() -> None:
@@ -177,7 +173,7 @@ def test_of_two_searches_the_lower_bound_comes_with_its_own_certificate(
         return Answer(np.zeros(3, np.int64), bound, prove=lambda: proof)
 
     sizes = Sizes(np.ones(3, np.int64), 3, 3, 1, 1)
-    answer = _with_sizes(contract(graph), call, Limits(deadline=0.0), None, sizes)
+    answer = _with_sizes(Contraction.apply(graph), call, Limits(deadline=0.0), None, sizes)
     assert next(calls, None) is None
     assert answer.bound == min(bounds)
     assert answer.certificate is proofs[0 if bounds[0] < bounds[1] else 1]
