@@ -166,26 +166,6 @@ class Master:
         self._shifted = np.concatenate((self._shifted, 1.0 + shift))
         self._renew_entries()
 
-    def drop_triples(self, basis: IntVector) -> tuple[IntVector, IntVector]:
-        """Leave out rows that do not matter in a basis; return the rest of it, and which are left.
-
-        Whatever holds prices or a basis with the old rows must be told.
-        """
-        rows = self._n_fixed + np.arange(len(self.triples))
-        left = np.flatnonzero(~np.isin(-2 - 2 * rows, basis))
-        number = np.full(len(self._senses), -1, np.int64)
-        stay = np.concatenate((np.arange(self._n_fixed), rows[left]))
-        number[stay] = np.arange(len(stay))
-        unit = basis < 0
-        row = np.where(unit, (-1 - basis) // 2, 0)
-        kept = ~unit | (number[row] >= 0)
-        basis = np.where(unit, -1 - 2 * number[row] - (-1 - basis) % 2, basis)[kept]
-        self.triples = self.triples[left]
-        self._senses, self._limits = self._senses[stay], self._limits[stay]
-        self._shifted = self._shifted[stay]
-        self._renew_entries()
-        return basis, left
-
     def start(self) -> IntVector:
         """Return the basis that has nothing."""
         return -1 - 2 * np.arange(len(self._senses)) - (self._senses > 0)
@@ -372,7 +352,7 @@ class Master:
             else:
                 row = (-1 - c) // 2
                 sense = self._senses[row]
-                # What is missing under an upper limit is what is too much.
+                # For an upper limit, what is missing is negative: the limit is exceeded.
                 missing = c % 2 == 1
                 matrix[place, row] = (-1.0 if sense > 0 else 1.0) if missing else sense
         return np.ascontiguousarray(np.linalg.inv(matrix))
