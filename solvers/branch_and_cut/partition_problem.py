@@ -21,7 +21,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -124,29 +124,6 @@ def trimmed(weights: IntMatrix) -> IntMatrix:
     gains = np.maximum(weights, 0).sum(axis=1)
     least = -(np.minimum(gains[:, None], gains[None, :]) + 1)
     return cast(IntMatrix, np.maximum(weights, least))
-
-
-def may_merge(weights: IntMatrix, i: int, j: int) -> bool:
-    """Tell whether a rule puts nodes i and j together, in exact arithmetic."""
-    w = int(weights[i, j])
-    if w < 0:
-        return False
-    one: Any = weights[i].copy()
-    two: Any = weights[j].copy()
-    one[[i, j]] = 0
-    two[[i, j]] = 0
-    if 2 * w >= int(np.abs(one - two).sum()):
-        return True
-    return w >= min(int(np.abs(one).sum()), int(np.abs(two).sum()))
-
-
-def merge(weights: IntMatrix, i: int, j: int) -> None:
-    """Add row and column j to those of i, in place, and clear them."""
-    weights[i] += weights[j]
-    weights[:, i] += weights[:, j]
-    weights[j] = 0
-    weights[:, j] = 0
-    weights[i, i] = 0
 
 
 def merges(

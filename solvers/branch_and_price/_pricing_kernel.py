@@ -1,74 +1,71 @@
 r"""Compiled search for coalitions that are worth more than their members pay.
 
-A coalition of the last node i of an order and some nodes before it is found by depth first: to a
-set S one adds nodes in descending order of what they may bring. With k places left, a candidate j
-brings at most
+A coalition is a node of an order, its *root*, with some nodes before it. All coalitions of a root
+are searched depth first. With a set S go its *candidates*: nodes that may still be added. To add
+candidate j to S *gains* :math:`g_j`. If k nodes fit in, j brings at most its *hope*
 
 .. math:: \hat g_j = g_j + \tfrac12 \sum \text{the } k - 1 \text{ largest positive weights of } j,
 
-where :math:`g_j` is what j brings to S alone: half of each weight between two newcomers goes to
-either. So the k largest of these bound what S can still gain.
+because half of each weight between two newcomers goes to either. So S gains at most the sum of the
+k largest hopes.
+
+1. **Root.** Take the next node of the order. Its candidates are the nodes before it that may be
+   with it.
+2. **Bound.** The candidates of S stand in descending order of hope, and those before a position
+   have been tried. If the next k hopes cannot lift S above the floor, go back to the set before S.
+   The floor is the worst of the columns kept for this root, or zero while there is room for more.
+   When the search returns from the root, the price of the root rises by the best excess it found.
+3. **Grow.** Else add the next candidate to S. The candidates after it remain.
+4. **Fit.** Leave out candidates that are too large or too heavy, and find how many nodes fit in.
+5. **Keep.** S is a column if it exceeds the floor and has the players and roles that it needs. If
+   one more node fits in, S with each of its candidates is a column in the same way.
+6. **Hope.** Compute the hopes of the candidates.
+7. **Prune.** Leave out candidates that no set above the floor has.
+8. **Sort** the rest by hope, and go on with step 2.
+
+**Kinds.** Where many pairs must be apart, the candidates are sorted into kinds: any two of a kind
+are apart. So a set has at most one of each kind, which sharpens the bounds of steps 2, 6 and 7.
+
+**Triples.** The second node of a triple in a set pays its price, the third does not. So a node that
+joins the set changes the gains of the other two (steps 1 and 3). Two newcomers that join one node
+of a triple pay its price once, though either gain has it: half of it goes back to either (step 6).
+
+All numbers are integers, so the prices that come out prove a bound without rounding.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from coalitions.compiling import njit
-from coalitions.game import BoolMatrix, IntMatrix, IntVector
+from coalitions.game import BoolMatrix, BoolVector, IntMatrix, IntVector
 
 TURN, DEPTH, FOUND, KEPT, STEPS, COMPLETE, LIMIT = range(7)
-"""Places in the state of a search: the node of the order, the depth (−1 between nodes), columns
-found, columns kept of this node, steps taken for it, whether all nodes were searched to the end,
-and the bound at the top of this node's search."""
+"""Cells of `PricingState.progress`: the root's place in the order, the depth (−1 between roots),
+columns found, columns kept of this root, steps taken for it, whether all roots were searched to the
+end, and the bound at the top of this root's search."""
 
-STATE = 7
+NODE, VALUE, PLAYERS, LOAD, N_CANDIDATES, POSITION, PLACES = range(7)
+"""Columns of `PricingScratch.stack`, one row for each node of the set: the node, then of the set up
+to this node the value, the players, the load, the number of candidates, the next candidate to try,
+and how many more nodes fit in."""
 
-FEW = 8
-"""Up to this many places, the candidates that cannot help are left out before they are sorted."""
+SHORT_LIST = 8
+"""Up to this many places, hopeless candidates are left out before the rest is sorted. It trades the
+upkeep of a short list of the largest hopes, which grows with the places, against a shorter sort."""
 
 
-@njit(cache=True)
-def price(
-    weights: IntMatrix,
-    base: IntVector,
-    count_price: int,
-    apart: BoolMatrix,
-    players: IntVector,
-    loads: IntVector,
-    holds: BoolMatrix,
-    halves: IntMatrix,
-    order: IntVector,
-    demands: IntVector,
-    triples: IntMatrix,
-    triple_prices: IntVector,
-    triples_from: IntVector,
-    triples_of: IntVector,
-    keep: int,
-    root_steps: int,
-    budget: int,
-    state: IntVector,
-    raised: IntVector,
-    columns: BoolMatrix,
-    excess: IntVector,
-    stack: IntMatrix,
-    candidates: IntMatrix,
-    gains: IntMatrix,
-    hopes: IntMatrix,
-    rests: IntMatrix,
-) -> bool:
-    """Search on, for about `budget` steps; return whether the search has come to its end.
+class PricingNodes(NamedTuple):
+    """What the search knows of g nodes.
 
-    After it, the prices of `base`, each higher by `raised`, pay for every allowed coalition.
-
-    Parameters
+    Attributes
     ----------
     weights
         Synergies of the nodes [g, g].
     base
         What a node is worth alone less its price [g].
-    count_price
-        What a coalition pays by itself.
     apart
         Pairs that must not be together [g, g].
     players, loads
@@ -77,310 +74,561 @@ def price(
         Which roles a node holds [g, r].
     halves
         Half of the sum of the k largest positive weights of a node, rounded up [g, 1 + places].
-    order
-        The nodes that may be in a coalition, in the order of the search.
-    demands
-        Fewest and most players, the most load, players of the smallest and the largest node, and
-        whether to look at kinds of candidates.
-    triples, triple_prices
-        Triples of different nodes [t, 3]; a coalition with two or three of one pays its price.
-    triples_from, triples_of
-        The triples of node j are ``triples_of[triples_from[j] : triples_from[j + 1]]``.
-    keep
-        Columns kept for each node of the order.
-    root_steps
-        A node's search is given up after so many steps.
-    state, raised, columns, excess
-        Where the search is; what prices must rise by; columns found, and by how much they exceed
-        their prices.
-    stack, candidates, gains, hopes, rests
-        Room for the search, by depth: node, value, players, load, number of candidates, position,
-        places left; and for each candidate its number, its gain, its hope, and what it and those
-        after it can add, one of each kind.
     """
-    n_roles = holds.shape[1]
-    least, most, max_load = demands[0], demands[1], demands[2]
-    smallest, largest, by_kind = demands[3], demands[4], demands[5] > 0
-    held = np.zeros(n_roles, np.int64)
-    possible = np.zeros(n_roles, np.int64)
-    change = np.zeros(len(base), np.int64)
-    top = np.zeros(FEW, np.int64)
-    kind = np.zeros(len(base), np.int64)
-    best_of = np.zeros(len(base), np.int64)
-    inside = np.zeros(len(base), np.bool_)
-    depth = state[DEPTH]
+
+    weights: IntMatrix
+    base: IntVector
+    apart: BoolMatrix
+    players: IntVector
+    loads: IntVector
+    holds: BoolMatrix
+    halves: IntMatrix
+
+
+class PricingTriples(NamedTuple):
+    """Triples of different nodes; a coalition with two or three nodes of one pays its price.
+
+    Attributes
+    ----------
+    members, prices
+        Nodes [t, 3] and prices [t].
+    starts, numbers
+        The triples of node j are ``numbers[starts[j] : starts[j + 1]]``.
+    """
+
+    members: IntMatrix
+    prices: IntVector
+    starts: IntVector
+    numbers: IntVector
+
+
+class PricingRules(NamedTuple):
+    """What a coalition must have, what it pays, and how the search goes.
+
+    Attributes
+    ----------
+    min_size, max_size, max_load
+        Fewest and most players of a coalition, and the most load.
+    smallest, largest
+        Players of the smallest and the largest node.
+    count_price
+        What a coalition pays by itself.
+    by_kind
+        Whether to sort candidates into kinds: 0 or 1.
+    keep
+        Columns kept for each root.
+    root_steps
+        The search of a root is given up after so many steps.
+    """
+
+    min_size: int
+    max_size: int
+    max_load: int
+    smallest: int
+    largest: int
+    count_price: int
+    by_kind: int
+    keep: int
+    root_steps: int
+
+
+class PricingState(NamedTuple):
+    """Where the search is, and what it has found.
+
+    Attributes
+    ----------
+    progress
+        Cells `TURN` to `LIMIT`.
+    raised
+        What the price of each node must rise by [g].
+    columns, excess
+        Coalitions found [c, g], and by how much each exceeds its prices [c].
+    """
+
+    progress: IntVector
+    raised: IntVector
+    columns: BoolMatrix
+    excess: IntVector
+
+    @staticmethod
+    def start(n_nodes: int, most_columns: int) -> PricingState:
+        """Return the state before the first root."""
+        progress = np.zeros(LIMIT + 1, np.int64)
+        progress[DEPTH], progress[COMPLETE] = -1, 1
+        columns = np.zeros((most_columns, n_nodes), np.bool_)
+        excess = np.zeros(most_columns, np.int64)
+        return PricingState(progress, np.zeros(n_nodes, np.int64), columns, excess)
+
+
+class PricingScratch(NamedTuple):
+    """Room for the search. Only the first five must survive between two calls of one search.
+
+    Attributes
+    ----------
+    stack
+        The set at work, a row for each of its nodes, with columns `NODE` to `PLACES`.
+    candidates, gains, hopes
+        The candidates of each row of the stack, with the gain and the hope of each.
+    rests
+        The most that a candidate and those after it can add, with one of each kind.
+    inside
+        Which nodes are in the set.
+    change
+        By how much triples change the gain of a node; zero outside of the steps that use it.
+    kind, best_of
+        Kind of each candidate, and the best entry of each kind.
+    top
+        The largest hopes.
+    held, possible
+        Roles that the set holds, and those that it can hold with candidates.
+    """
+
+    stack: IntMatrix
+    candidates: IntMatrix
+    gains: IntMatrix
+    hopes: IntMatrix
+    rests: IntMatrix
+    inside: BoolVector
+    change: IntVector
+    kind: IntVector
+    best_of: IntVector
+    top: IntVector
+    held: BoolVector
+    possible: BoolVector
+
+    @staticmethod
+    def of_size(n_nodes: int, places: int, n_roles: int) -> PricingScratch:
+        """Return room for coalitions of at most `places` nodes."""
+
+        def rows() -> IntMatrix:
+            return np.zeros((places + 1, n_nodes), np.int64)
+
+        def row() -> IntVector:
+            return np.zeros(n_nodes, np.int64)
+
+        return PricingScratch(
+            np.zeros((places + 1, PLACES + 1), np.int64),
+            rows(),
+            rows(),
+            rows(),
+            rows(),
+            np.zeros(n_nodes, np.bool_),
+            row(),
+            row(),
+            row(),
+            np.zeros(SHORT_LIST, np.int64),
+            np.zeros(n_roles, np.bool_),
+            np.zeros(n_roles, np.bool_),
+        )
+
+
+def price(
+    nodes: PricingNodes,
+    triples: PricingTriples,
+    rules: PricingRules,
+    order: IntVector,
+    budget: int,
+    state: PricingState,
+    scratch: PricingScratch,
+) -> bool:
+    """Search on, for about `budget` steps; return whether the search has come to its end.
+
+    After it, the prices of `nodes.base`, each higher by `state.raised`, pay for every allowed
+    coalition. `order` has the nodes that may be in one.
+    """
+    # numba takes plain tuples in a tenth of the time that named ones take.
+    known = tuple(nodes), tuple(triples), tuple(rules)
+    ended: bool = _price(*known, order, budget, tuple(state), tuple(scratch))
+    return ended
+
+
+@njit(cache=True)
+def _price(
+    nodes: PricingNodes,
+    triples: PricingTriples,
+    rules: PricingRules,
+    order: IntVector,
+    budget: int,
+    state: PricingState,
+    scratch: PricingScratch,
+) -> bool:
+    """Do what `price` says."""
+    nodes, triples, rules = PricingNodes(*nodes), PricingTriples(*triples), PricingRules(*rules)
+    state, scratch = PricingState(*state), PricingScratch(*scratch)
+    progress, raised, excess = state.progress, state.raised, state.excess
+    stack, inside, change = scratch.stack, scratch.inside, scratch.change
+    all_candidates, all_gains = scratch.candidates, scratch.gains
+    all_hopes, all_rests = scratch.hopes, scratch.rests
+    kind, best_of = scratch.kind, scratch.best_of
+    held, possible = scratch.held, scratch.possible
+    # Local names, because numba counts references each time it takes an array out of a tuple.
+    weights, apart, base, halves = nodes.weights, nodes.apart, nodes.base, nodes.halves
+    players, loads, holds = nodes.players, nodes.loads, nodes.holds
+    keep, count_price, by_kind = rules.keep, rules.count_price, rules.by_kind > 0
+    depth = progress[DEPTH]
+    inside[:] = False
     for d in range(depth + 1):
-        inside[stack[d, 0]] = True
+        inside[stack[d, NODE]] = True
     spent = 0
+    has_triples = len(triples.prices) > 0
     while True:
-        fresh = False
         if depth < 0:
-            turn = state[TURN]
+            # 1. Root.
+            turn = progress[TURN]
             if turn == len(order):
                 return True
             if spent > budget:
-                state[DEPTH] = depth
+                progress[DEPTH] = depth
                 return False
             node = order[turn]
-            if players[node] > most or loads[node] > max_load:
-                state[TURN] += 1
+            if players[node] > rules.max_size or loads[node] > rules.max_load:
+                progress[TURN] += 1
                 continue
-            n_candidates = 0
+            if has_triples:
+                _charge_triples(triples, node, inside, change)
+            n = 0
             for s in range(turn):
                 j = order[s]
                 if not apart[node, j]:
-                    candidates[0, n_candidates] = j
-                    gains[0, n_candidates] = base[j] - raised[j] + weights[node, j]
-                    n_candidates += 1
+                    all_candidates[0, n] = j
+                    # Roots before this one pay what their own search made them pay.
+                    gain = base[j] - raised[j] + weights[node, j] + change[j]
+                    all_gains[0, n] = gain
+                    n += 1
+            if has_triples:
+                _clear_triples(triples, node, change)
             depth = 0
-            stack[0, 0], stack[0, 1] = node, base[node]
-            stack[0, 2], stack[0, 3], stack[0, 4] = players[node], loads[node], n_candidates
-            state[KEPT] = state[STEPS] = 0
-            fresh = True
+            stack[0, NODE], stack[0, VALUE] = node, base[node]
+            stack[0, PLAYERS], stack[0, LOAD] = players[node], loads[node]
+            stack[0, N_CANDIDATES] = n
+            progress[KEPT] = progress[STEPS] = 0
         else:
-            # The next candidate, if there is hope.
-            position, places = stack[depth, 5], stack[depth, 6]
-            n_candidates = stack[depth, 4]
-            floor = 0
-            if state[KEPT] == keep:
-                floor = excess[state[FOUND] - 1]
-            bound = stack[depth, 1] - count_price
-            wanted = max(0, -((stack[depth, 2] - least) // largest))
+            # 2. Bound.
+            position, places = stack[depth, POSITION], stack[depth, PLACES]
+            n_candidates = stack[depth, N_CANDIDATES]
+            worth = stack[depth, VALUE] - count_price
+            bound = worth
+            # So many nodes must come, even if they cost something; one is added in any case.
+            wanted = _missing_nodes(rules, stack[depth, PLAYERS])
             for s in range(position, min(position + places, n_candidates)):
-                if hopes[depth, s] <= 0 and s - position >= max(1, wanted):
+                if all_hopes[depth, s] <= 0 and s - position >= max(1, wanted):
                     break
-                bound += hopes[depth, s]
+                bound += all_hopes[depth, s]
             if by_kind and position < n_candidates:
-                bound = min(bound, stack[depth, 1] - count_price + rests[depth, position])
-            over = state[STEPS] > root_steps
-            if position >= n_candidates or bound <= floor or over:
-                inside[stack[depth, 0]] = False
+                bound = min(bound, worth + all_rests[depth, position])
+            over = progress[STEPS] > rules.root_steps
+            if position >= n_candidates or bound <= _floor(progress, excess, keep) or over:
+                inside[stack[depth, NODE]] = False
                 depth -= 1
                 if depth < 0:
-                    node = order[state[TURN]]
-                    if state[KEPT]:
-                        raised[node] = excess[state[FOUND] - state[KEPT]]
+                    # The best column of the root stands first.
+                    node = order[progress[TURN]]
+                    if progress[KEPT]:
+                        raised[node] = excess[progress[FOUND] - progress[KEPT]]
                     if over:
-                        state[COMPLETE] = 0
-                        raised[node] = max(raised[node], state[LIMIT])
-                    state[TURN] += 1
+                        progress[COMPLETE] = 0
+                        raised[node] = max(raised[node], progress[LIMIT])
+                    progress[TURN] += 1
                 elif over:
-                    stack[depth, 5] = stack[depth, 4]
+                    # Nothing more of this root: each set before this one has no candidate left.
+                    stack[depth, POSITION] = stack[depth, N_CANDIDATES]
                 continue
             if spent > budget:
-                state[DEPTH] = depth
+                progress[DEPTH] = depth
                 return False
-            stack[depth, 5] += 1
-            node = candidates[depth, position]
+            # 3. Grow.
+            stack[depth, POSITION] += 1
+            node = all_candidates[depth, position]
+            if has_triples:
+                _charge_triples(triples, node, inside, change)
             n = 0
-            for t in range(triples_from[node], triples_from[node + 1]):
-                triple = triples_of[t]
-                before = 0
-                for s in range(3):
-                    before += inside[triples[triple, s]]
-                for s in range(3):
-                    # The second of a triple pays its price, the third does not.
-                    if before == 0:
-                        change[triples[triple, s]] -= triple_prices[triple]
-                    elif before == 1:
-                        change[triples[triple, s]] += triple_prices[triple]
             for s in range(position + 1, n_candidates):
-                j = candidates[depth, s]
+                j = all_candidates[depth, s]
                 if not apart[node, j]:
-                    candidates[depth + 1, n] = j
-                    gains[depth + 1, n] = gains[depth, s] + weights[node, j] + change[j]
+                    all_candidates[depth + 1, n] = j
+                    gain = all_gains[depth, s] + weights[node, j] + change[j]
+                    all_gains[depth + 1, n] = gain
                     n += 1
-            for t in range(triples_from[node], triples_from[node + 1]):
-                for s in range(3):
-                    change[triples[triples_of[t], s]] = 0
+            if has_triples:
+                _clear_triples(triples, node, change)
             spent += n_candidates - position
-            state[STEPS] += n_candidates - position
-            stack[depth + 1, 0] = node
-            stack[depth + 1, 1] = stack[depth, 1] + gains[depth, position]
-            stack[depth + 1, 2] = stack[depth, 2] + players[node]
-            stack[depth + 1, 3] = stack[depth, 3] + loads[node]
-            stack[depth + 1, 4] = n
+            progress[STEPS] += n_candidates - position
+            gain = all_gains[depth, position]
+            stack[depth + 1, NODE] = node
+            stack[depth + 1, VALUE] = stack[depth, VALUE] + gain
+            stack[depth + 1, PLAYERS] = stack[depth, PLAYERS] + players[node]
+            stack[depth + 1, LOAD] = stack[depth, LOAD] + loads[node]
+            stack[depth + 1, N_CANDIDATES] = n
             depth += 1
-        # A new set: inside[0 … depth].
-        node = stack[depth, 0]
+
+        # A new set: the nodes of the rows 0 … depth of the stack.
         inside[node] = True
-        if fresh:
-            # Its first node pays for triples with each candidate.
-            for t in range(triples_from[node], triples_from[node + 1]):
-                for s in range(3):
-                    change[triples[triples_of[t], s]] -= triple_prices[triples_of[t]]
-            for s in range(stack[0, 4]):
-                gains[0, s] += change[candidates[0, s]]
-            for t in range(triples_from[node], triples_from[node + 1]):
-                for s in range(3):
-                    change[triples[triples_of[t], s]] = 0
-        value, size, load = stack[depth, 1], stack[depth, 2], stack[depth, 3]
-        missing = 0
-        for r in range(n_roles):
-            held[r] = 0
-            for d in range(depth + 1):
-                held[r] |= holds[stack[d, 0], r]
-            missing += 1 - held[r]
-            possible[r] = held[r]
-        # Those who fit.
-        n, lightest = 0, max_load + 1
-        for s in range(stack[depth, 4]):
-            j = candidates[depth, s]
-            if size + players[j] <= most and load + loads[j] <= max_load:
-                candidates[depth, n], gains[depth, n] = j, gains[depth, s]
-                lightest = min(lightest, loads[j])
-                for r in range(n_roles):
-                    possible[r] |= holds[j, r]
-                n += 1
-        places = min((most - size) // smallest, n)
-        if lightest > 0 and n > 0:
-            places = min(places, (max_load - load) // lightest)
-        # The set itself, and sets with one more, if there are no two places, are columns.
-        single = places == 1
-        for s in range(-1, n if single else 0):
-            worth = value - count_price
-            if s < 0:
-                good = size >= least and missing == 0
-            else:
-                worth += gains[depth, s]
-                good = size + players[candidates[depth, s]] >= least
-            if not good or worth <= 0:
+        candidates, gains = all_candidates[depth], all_gains[depth]
+        hopes, rests = all_hopes[depth], all_rests[depth]
+        worth, size = stack[depth, VALUE] - count_price, stack[depth, PLAYERS]
+        # 4. Fit.
+        n, places = _fit(nodes, rules, scratch, depth)
+        has_roles = _covers(held, held)
+        # 5. Keep.
+        if size >= rules.min_size and has_roles and worth > _floor(progress, excess, keep):
+            _keep(state, keep, stack, depth, -1, worth)
+        for s in range(n if places == 1 else 0):
+            j = candidates[s]
+            if (
+                worth + gains[s] <= _floor(progress, excess, keep)
+                or size + players[j] < rules.min_size
+            ):
                 continue
-            kept, found = state[KEPT], state[FOUND]
-            if kept == keep and worth <= excess[found - 1]:
-                continue
-            if missing and s >= 0:
-                for r in range(n_roles):
-                    good &= bool(held[r] or holds[candidates[depth, s], r])
-                if not good:
-                    continue
-            # Of each node of the order the best are kept, the very best first.
-            if kept < keep:
-                state[KEPT] += 1
-                state[FOUND] += 1
-                found += 1
-            at = found - 1
-            first = found - state[KEPT]
-            while at > first and excess[at - 1] < worth:
-                excess[at] = excess[at - 1]
-                for j in range(len(base)):
-                    columns[at, j] = columns[at - 1, j]
-                at -= 1
-            excess[at] = worth
-            for j in range(len(base)):
-                columns[at, j] = False
-            for d in range(depth + 1):
-                columns[at, stack[d, 0]] = True
-            if s >= 0:
-                columns[at, candidates[depth, s]] = True
-        wanted = max(0, -((size - least) // largest))
-        enough = n >= wanted and places >= wanted
-        for r in range(n_roles):
-            enough &= bool(possible[r])
+            if has_roles or _covers(held, holds[j]):
+                _keep(state, keep, stack, depth, j, worth + gains[s])
+        wanted = _missing_nodes(rules, size)
+        enough = n >= wanted and places >= wanted and _covers(possible, possible)
         if places <= 1 or not enough:
             n = 0
         if n > 0:
-            floor = 0
-            if state[KEPT] == keep:
-                floor = excess[state[FOUND] - 1]
+            # 6. Hope.
             others = places - 1
-            # Two newcomers that complete a triple pay its price once: half of it each.
-            for d in range(depth + 1):
-                for t in range(triples_from[stack[d, 0]], triples_from[stack[d, 0] + 1]):
-                    triple, held_of = triples_of[t], 0
-                    for s in range(3):
-                        held_of += inside[triples[triple, s]]
-                    if held_of == 1:
-                        for s in range(3):
-                            change[triples[triple, s]] += (triple_prices[triple] + 1) // 2
             if by_kind:
-                n_kinds = _sort_out(candidates[depth], n, apart, kind)
+                n_kinds = _sort_out(candidates, n, apart, kind)
                 others = min(others, n_kinds - 1)
                 places = min(places, n_kinds)
                 spent += n * n // 4
-                state[STEPS] += n * n // 4
+                progress[STEPS] += n * n // 4
+            for d in range(depth + 1 if has_triples else 0):
+                _share_triples(triples, stack[d, NODE], inside, change)
             for s in range(n):
-                j = candidates[depth, s]
+                j = candidates[s]
                 half = halves[j, others]
                 if by_kind:
-                    around = _around(j, candidates[depth], n, weights, apart, kind, best_of)
+                    around = _around(j, candidates, n, weights, apart, kind, best_of)
                     half = min(half, (around + 1) // 2)
-                hopes[depth, s] = gains[depth, s] + half + change[j]
-            for d in range(depth + 1):
-                for t in range(triples_from[stack[d, 0]], triples_from[stack[d, 0] + 1]):
-                    for s in range(3):
-                        change[triples[triples_of[t], s]] = 0
+                hopes[s] = gains[s] + half + change[j]
+            for d in range(depth + 1 if has_triples else 0):
+                _clear_triples(triples, stack[d, NODE], change)
+            # 7. Prune.
+            needed = _floor(progress, excess, keep) - worth
             if by_kind:
-                # What a candidate can be part of has one of each other kind.
-                rest = (
-                    value
-                    - count_price
-                    + _rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
-                )
-                m = 0
-                for s in range(n):
-                    j = candidates[depth, s]
-                    if hopes[depth, s] + rest - best_of[kind[j]] > floor:
-                        candidates[depth, m] = j
-                        gains[depth, m], hopes[depth, m] = gains[depth, s], hopes[depth, s]
-                        m += 1
-                n = m
-            elif others <= FEW:
-                # The largest hopes of the others bound what one can be part of.
-                size_top = 0
-                for s in range(n):
-                    hope = hopes[depth, s]
-                    if size_top == others and hope <= top[size_top - 1]:
-                        continue
-                    if size_top < others:
-                        size_top += 1
-                    at = size_top - 1
-                    while at > 0 and top[at - 1] < hope:
-                        top[at] = top[at - 1]
-                        at -= 1
-                    top[at] = hope
-                rest = value - count_price
-                for s in range(size_top):
-                    if top[s] > 0 or s < wanted - 1:
-                        rest += top[s]
-                m = 0
-                for s in range(n):
-                    if hopes[depth, s] + rest > floor:
-                        candidates[depth, m] = candidates[depth, s]
-                        gains[depth, m], hopes[depth, m] = gains[depth, s], hopes[depth, s]
-                        m += 1
+                total = _set_rests(candidates, hopes, n, kind, best_of, rests)
+                n = _prune_by_kind(candidates, gains, hopes, n, needed, kind, best_of, total)
+            elif others <= SHORT_LIST:
                 spent += n
-                state[STEPS] += n
-                n = m
-            gap = 1
-            while gap < n // 3:
-                gap = 3 * gap + 1
-            while gap > 0:
-                for s in range(gap, n):
-                    hope, gain, j = hopes[depth, s], gains[depth, s], candidates[depth, s]
-                    at = s
-                    while at >= gap and hopes[depth, at - gap] < hope:
-                        hopes[depth, at] = hopes[depth, at - gap]
-                        gains[depth, at] = gains[depth, at - gap]
-                        candidates[depth, at] = candidates[depth, at - gap]
-                        at -= gap
-                    hopes[depth, at], gains[depth, at], candidates[depth, at] = hope, gain, j
-                gap //= 3
+                progress[STEPS] += n
+                n = _prune(candidates, gains, hopes, n, needed, others, wanted - 1, scratch.top)
+            # 8. Sort.
+            _sort_by_hope(candidates, gains, hopes, n)
             if by_kind:
-                _rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
-        if fresh:
-            limit = value - count_price
+                _set_rests(candidates, hopes, n, kind, best_of, rests)
+        if depth == 0:
+            limit = worth
             for s in range(min(n, places)):
-                limit += max(0, hopes[0, s])
-            state[LIMIT] = limit
-        stack[depth, 4], stack[depth, 5], stack[depth, 6] = n, 0, places
+                limit += max(0, hopes[s])
+            progress[LIMIT] = limit
+        stack[depth, N_CANDIDATES], stack[depth, POSITION], stack[depth, PLACES] = n, 0, places
+
+
+# ----------------------------------------------------------------------------------------
+# Steps 2 to 5. What every set needs is inlined by force; to inline the rest, too, made it slower.
+
+
+@njit(cache=True, forceinline=True)
+def _missing_nodes(rules: PricingRules, size: int) -> int:
+    """Return how many nodes at least must join a set of so many players: ⌈missing / largest⌉."""
+    return max(0, -((size - rules.min_size) // rules.largest))
+
+
+@njit(cache=True, forceinline=True)
+def _floor(progress: IntVector, excess: IntVector, keep: int) -> np.int64:
+    """Return what a column must exceed to be kept."""
+    if progress[KEPT] < keep:
+        return np.int64(0)
+    worst: np.int64 = excess[progress[FOUND] - 1]
+    return worst
+
+
+@njit(cache=True)
+def _charge_triples(
+    triples: PricingTriples, node: int, inside: BoolVector, change: IntVector
+) -> None:
+    """Add to `change` what triples make others gain or lose once `node` is in the set."""
+    for t in range(triples.starts[node], triples.starts[node + 1]):
+        triple = triples.numbers[t]
+        before = 0
+        for s in range(3):
+            before += inside[triples.members[triple, s]]
+        for s in range(3):
+            # The second of a triple pays its price, the third does not.
+            if before == 0:
+                change[triples.members[triple, s]] -= triples.prices[triple]
+            elif before == 1:
+                change[triples.members[triple, s]] += triples.prices[triple]
+
+
+@njit(cache=True)
+def _clear_triples(triples: PricingTriples, node: int, change: IntVector) -> None:
+    """Set `change` back to zero for all that share a triple with a node."""
+    for t in range(triples.starts[node], triples.starts[node + 1]):
+        for s in range(3):
+            change[triples.members[triples.numbers[t], s]] = 0
+
+
+@njit(cache=True, forceinline=True)
+def _fit(
+    nodes: PricingNodes, rules: PricingRules, scratch: PricingScratch, depth: int
+) -> tuple[int, int]:
+    """Leave out candidates that do not fit; return how many are left, and how many fit at once.
+
+    `scratch.held` and `scratch.possible` are those of the set afterwards.
+    """
+    stack, held, possible = scratch.stack, scratch.held, scratch.possible
+    players, loads, holds = nodes.players, nodes.loads, nodes.holds
+    candidates, gains = scratch.candidates[depth], scratch.gains[depth]
+    for r in range(len(held)):
+        held[r] = False
+        for d in range(depth + 1):
+            held[r] |= holds[stack[d, NODE], r]
+        possible[r] = held[r]
+    room = rules.max_size - stack[depth, PLAYERS]
+    load_room = rules.max_load - stack[depth, LOAD]
+    n, lightest = 0, rules.max_load + 1
+    for s in range(stack[depth, N_CANDIDATES]):
+        j = candidates[s]
+        if players[j] <= room and loads[j] <= load_room:
+            candidates[n], gains[n] = j, gains[s]
+            lightest = min(lightest, loads[j])
+            for r in range(len(possible)):
+                possible[r] |= holds[j, r]
+            n += 1
+    places = min(room // rules.smallest, n)
+    if lightest > 0 and n > 0:
+        places = min(places, load_room // lightest)
+    return n, places
+
+
+@njit(cache=True, forceinline=True)
+def _covers(held: BoolVector, more: BoolVector) -> bool:
+    """Tell whether a set and one more node hold every role."""
+    covered = True
+    for r in range(len(held)):
+        covered &= held[r] or more[r]
+    return covered
+
+
+@njit(cache=True)
+def _keep(
+    state: PricingState, keep: int, stack: IntMatrix, depth: int, newcomer: int, worth: int
+) -> None:
+    """Make the set a column, with one more node unless that is −1.
+
+    The last `KEPT` columns are those of the root, the best first. The new one is inserted there; if
+    `keep` are there already, the worst of them goes.
+    """
+    progress, columns, excess = state.progress, state.columns, state.excess
+    if progress[KEPT] < keep:
+        progress[KEPT] += 1
+        progress[FOUND] += 1
+    at = progress[FOUND] - 1
+    first = progress[FOUND] - progress[KEPT]
+    while at > first and excess[at - 1] < worth:
+        excess[at] = excess[at - 1]
+        for j in range(columns.shape[1]):
+            columns[at, j] = columns[at - 1, j]
+        at -= 1
+    excess[at] = worth
+    for j in range(columns.shape[1]):
+        columns[at, j] = False
+    for d in range(depth + 1):
+        columns[at, stack[d, NODE]] = True
+    if newcomer >= 0:
+        columns[at, newcomer] = True
+
+
+# ----------------------------------------------------------------------------------------
+# Steps 6 to 8
+
+
+@njit(cache=True)
+def _share_triples(
+    triples: PricingTriples, node: int, inside: BoolVector, change: IntVector
+) -> None:
+    """Add to `change` half the price of each triple of which the set holds `node` alone."""
+    for t in range(triples.starts[node], triples.starts[node + 1]):
+        triple, members_inside = triples.numbers[t], 0
+        for s in range(3):
+            members_inside += inside[triples.members[triple, s]]
+        if members_inside == 1:
+            for s in range(3):
+                change[triples.members[triple, s]] += (triples.prices[triple] + 1) // 2
+
+
+@njit(cache=True)
+def _prune(
+    candidates: IntVector,
+    gains: IntVector,
+    hopes: IntVector,
+    n: int,
+    needed: int,
+    others: int,
+    others_wanted: int,
+    top: IntVector,
+) -> int:
+    """Leave out candidates whose hope is too low; return how many are left.
+
+    A set with candidate j is worth at most ``worth + hopes[j] + rest``. The rest is the sum of the
+    largest hopes, as many as there are others; negative ones only as far as others are wanted.
+    """
+    n_top = 0
+    for s in range(n):
+        hope = hopes[s]
+        if n_top == others and hope <= top[n_top - 1]:
+            continue
+        if n_top < others:
+            n_top += 1
+        # `top` stays in descending order.
+        at = n_top - 1
+        while at > 0 and top[at - 1] < hope:
+            top[at] = top[at - 1]
+            at -= 1
+        top[at] = hope
+    rest = 0
+    for s in range(n_top):
+        if top[s] > 0 or s < others_wanted:
+            rest += top[s]
+    m = 0
+    for s in range(n):
+        if hopes[s] + rest > needed:
+            candidates[m], gains[m], hopes[m] = candidates[s], gains[s], hopes[s]
+            m += 1
+    return m
+
+
+@njit(cache=True)
+def _sort_by_hope(candidates: IntVector, gains: IntVector, hopes: IntVector, n: int) -> None:
+    """Sort n candidates by descending hope (Shell's method with gaps 1, 4, 13, …)."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for s in range(gap, n):
+            hope, gain, j = hopes[s], gains[s], candidates[s]
+            at = s
+            while at >= gap and hopes[at - gap] < hope:
+                hopes[at] = hopes[at - gap]
+                gains[at] = gains[at - gap]
+                candidates[at] = candidates[at - gap]
+                at -= gap
+            hopes[at], gains[at], candidates[at] = hope, gain, j
+        gap //= 3
+
+
+# ----------------------------------------------------------------------------------------
+# Kinds
 
 
 @njit(cache=True)
 def _sort_out(candidates: IntVector, n: int, apart: BoolMatrix, kind: IntVector) -> int:
     """Give each candidate a kind, and return how many there are: those of one are all apart.
 
-    So no set has two of a kind.
+    Each candidate takes the first kind that is free for it, as in a greedy colouring.
     """
     n_kinds = 0
     for s in range(n):
@@ -409,7 +657,7 @@ def _around(
     kind: IntVector,
     best_of: IntVector,
 ) -> int:
-    """Return what a candidate can have with others, one of each kind."""
+    """Return the most weight that candidate j can have with others: the best of each kind."""
     total = 0
     for s in range(n):
         best_of[s] = 0
@@ -423,7 +671,7 @@ def _around(
 
 
 @njit(cache=True)
-def _rests(
+def _set_rests(
     candidates: IntVector,
     hopes: IntVector,
     n: int,
@@ -431,7 +679,10 @@ def _rests(
     best_of: IntVector,
     rests: IntVector,
 ) -> int:
-    """Note for each candidate the hopes of it and those after it, the best of each kind in sum."""
+    """Compute for each candidate the sum of the best hopes of each kind from it on.
+
+    Returns that of the first; `best_of` has the best hope of each kind afterwards.
+    """
     total = 0
     for s in range(n):
         best_of[kind[candidates[s]]] = 0
@@ -442,3 +693,28 @@ def _rests(
             total += more
         rests[s] = total
     return total
+
+
+@njit(cache=True)
+def _prune_by_kind(
+    candidates: IntVector,
+    gains: IntVector,
+    hopes: IntVector,
+    n: int,
+    needed: int,
+    kind: IntVector,
+    best_of: IntVector,
+    total: int,
+) -> int:
+    """Leave out candidates whose hope is too low; return how many are left.
+
+    A set with candidate j has at most the best of each kind, `total` in all, and j instead of the
+    best of its own.
+    """
+    m = 0
+    for s in range(n):
+        j = candidates[s]
+        if hopes[s] + total - best_of[kind[j]] > needed:
+            candidates[m], gains[m], hopes[m] = j, gains[s], hopes[s]
+            m += 1
+    return m

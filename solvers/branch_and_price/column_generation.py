@@ -26,12 +26,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from coalitions.game import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntMatrix, IntVector
 from solvers.branch_and_price.branch_and_price import TeamCase, TeamProblem
+
+if TYPE_CHECKING:
+    from solvers.branch_and_price._pricing_kernel import PricingScratch
 
 # ----------------------------------------------------------------------------------------
 # The master
@@ -162,26 +165,6 @@ class Master:
         self._limits = np.concatenate((self._limits, np.ones(more)))
         self._shifted = np.concatenate((self._shifted, 1.0 + shift))
         self._renew_entries()
-
-    def drop_triples(self, basis: IntVector) -> tuple[IntVector, IntVector]:
-        """Leave out rows that do not matter in a basis; return the rest of it, and which are left.
-
-        Whatever holds prices or a basis with the old rows must be told.
-        """
-        rows = self._n_fixed + np.arange(len(self.triples))
-        left = np.flatnonzero(~np.isin(-2 - 2 * rows, basis))
-        number = np.full(len(self._senses), -1, np.int64)
-        stay = np.concatenate((np.arange(self._n_fixed), rows[left]))
-        number[stay] = np.arange(len(stay))
-        unit = basis < 0
-        row = np.where(unit, (-1 - basis) // 2, 0)
-        kept = ~unit | (number[row] >= 0)
-        basis = np.where(unit, -1 - 2 * number[row] - (-1 - basis) % 2, basis)[kept]
-        self.triples = self.triples[left]
-        self._senses, self._limits = self._senses[stay], self._limits[stay]
-        self._shifted = self._shifted[stay]
-        self._renew_entries()
-        return basis, left
 
     def start(self) -> IntVector:
         """Return the basis that has nothing."""
@@ -369,7 +352,7 @@ class Master:
             else:
                 row = (-1 - c) // 2
                 sense = self._senses[row]
-                # What is missing under an upper limit is what is too much.
+                # For an upper limit, what is missing is negative: the limit is exceeded.
                 missing = c % 2 == 1
                 matrix[place, row] = (-1.0 if sense > 0 else 1.0) if missing else sense
         return np.ascontiguousarray(np.linalg.inv(matrix))
@@ -471,24 +454,24 @@ class Pricer:
         self._players, self._loads = case.players, case.loads
         self._holds = np.zeros((n_groups, problem.holds.shape[1]), np.bool_)
         np.logical_or.at(self._holds, group, problem.holds)
-        smallest, largest = int(self._players.min()), int(self._players.max())
-        conflicts = np.count_nonzero(case.apart) > MANY_CONFLICTS * n_groups**2
-        self._demands = np.array(
-            [sizes.min_size, sizes.max_size, sizes.max_load, smallest, largest, conflicts], np.int64
-        )
-        places = max(1, min(n_groups, sizes.max_size // smallest))
+        self._smallest, self._largest = int(self._players.min()), int(self._players.max())
+        self._by_kind = np.count_nonzero(case.apart) > MANY_CONFLICTS * n_groups**2
+        self._places = max(1, min(n_groups, sizes.max_size // self._smallest))
         gains = np.where(case.apart, 0, np.maximum(by_group, 0))
-        gains = -np.sort(-gains, axis=1)[:, :places]
-        self._halves = np.zeros((n_groups, places + 1), np.int64)
+        gains = -np.sort(-gains, axis=1)[:, : self._places]
+        self._halves = np.zeros((n_groups, self._places + 1), np.int64)
         self._halves[:, 1 : 1 + gains.shape[1]] = (np.cumsum(gains, axis=1) + 1) // 2
-        self._room = tuple(
-            np.zeros((places + 1, width), np.int64) for width in (7, *4 * (n_groups,))
-        )
         # Two nodes of a triple in one group: whoever has the group pays.
         self._triples = group[triples]
         a, b, c = self._triples.T
         self._split = (a != b) & (b != c) & (a != c)
         self._double = np.where((a == b) | (a == c), a, b)
+
+    @functools.cached_property
+    def _scratch(self) -> PricingScratch:
+        from solvers.branch_and_price._pricing_kernel import PricingScratch
+
+        return PricingScratch.of_size(self.case.n_groups, self._places, self._holds.shape[1])
 
     def price(
         self,
@@ -503,50 +486,48 @@ class Pricer:
 
         `check` is called every now and then, and may raise.
         """
+        from solvers.branch_and_price import _pricing_kernel as kernel
+
         case, n_groups = self.case, self.case.n_groups
         order = np.arange(n_groups) if order is None else order
         base = self._alone.copy()
         np.subtract.at(base, case.group, prices.nodes)
         whole = ~self._split
         np.subtract.at(base, self._double[whole], prices.triples[whole])
-        from solvers.branch_and_price._pricing_kernel import COMPLETE, DEPTH, FOUND, STATE, price
-
         used = self._split & (prices.triples > 0)
-        triples = self._triples[used]
-        members = triples.ravel()
+        members = self._triples[used].ravel()
         by_member = np.argsort(members, kind="stable")
         starts = np.searchsorted(members[by_member], np.arange(n_groups + 1))
-        state = np.zeros(STATE, np.int64)
-        state[DEPTH], state[COMPLETE] = -1, 1
-        raised = np.zeros(n_groups, np.int64)
-        columns = np.zeros((keep * len(order) + 1, n_groups), np.bool_)
-        excess = np.zeros(keep * len(order) + 1, np.int64)
-        while not price(
+        nodes = kernel.PricingNodes(
             self._weights,
             base,
-            prices.count,
             case.apart,
             self._players,
             self._loads,
             self._holds,
             self._halves,
-            order,
-            self._demands,
-            triples,
-            prices.triples[used],
-            starts,
-            by_member // 3,
-            keep,
-            root_steps,
-            STEPS_AT_ONCE,
-            state,
-            raised,
-            columns,
-            excess,
-            *self._room,
-        ):
+        )
+        triples = kernel.PricingTriples(
+            self._triples[used], prices.triples[used], starts, by_member // 3
+        )
+        sizes = case.problem.sizes
+        rules = kernel.PricingRules(
+            min_size=sizes.min_size,
+            max_size=sizes.max_size,
+            max_load=sizes.max_load,
+            smallest=self._smallest,
+            largest=self._largest,
+            count_price=prices.count,
+            by_kind=int(self._by_kind),
+            keep=keep,
+            root_steps=root_steps,
+        )
+        state = kernel.PricingState.start(n_groups, keep * len(order) + 1)
+        search = nodes, triples, rules, order, STEPS_AT_ONCE, state, self._scratch
+        while not kernel.price(*search):
             check()
+        n_found, complete = state.progress[[kernel.FOUND, kernel.COMPLETE]].tolist()
         paid = prices.nodes.copy()
-        paid[self._first] += raised
-        found = columns[: state[FOUND]][:, case.group]
-        return Priced(Prices(paid, prices.count, prices.triples), found, bool(state[COMPLETE]))
+        paid[self._first] += state.raised
+        found = state.columns[:n_found][:, case.group]
+        return Priced(Prices(paid, prices.count, prices.triples), found, bool(complete))

@@ -31,17 +31,6 @@ LONGEST_PATH = 6
 """Positive pairs in the longest conflict cycle that is looked for."""
 
 
-def positive_weight_bound(graph: SynergyGraph) -> float:
-    r"""Return the sum of all positive synergies, :math:`\sum_{i<j} \max(0, w_{ij})`.
-
-    Examples
-    --------
-    >>> positive_weight_bound(SynergyGraph([[0, 2, -1], [2, 0, 3], [-1, 3, 0]]))
-    5.0
-    """
-    return graph.positive_weight
-
-
 def cycle_packing_bound(graph: SynergyGraph, *, limits: Limits | None = None) -> float:
     r"""Return the positive weight less a packing of conflict cycles [Lange2018]_.
 
@@ -71,7 +60,7 @@ def cycle_packing_bound(graph: SynergyGraph, *, limits: Limits | None = None) ->
 
     i, j, weight = graph.edges
     if limits is not None and limits.seconds_left < SECONDS_PER_EDGE * len(weight):
-        return positive_weight_bound(graph)
+        return graph.positive_weight
     scaled = integer_weights(weight)
     capacity = np.abs(scaled.integers)
     positive = np.flatnonzero(scaled.integers > 0)
@@ -79,21 +68,21 @@ def cycle_packing_bound(graph: SynergyGraph, *, limits: Limits | None = None) ->
     negative = negative[np.argsort(-capacity[negative], kind="stable")]
     total = int(capacity[positive].sum())
     if not len(positive) or not len(negative):
-        return min(scaled.bound(total), positive_weight_bound(graph))
+        return min(scaled.bound(total), graph.positive_weight)
     first, neighbours, edges = adjacency(graph.n_players, i, j, positive)
     packed, steps = 0, 0
     for length in range(2, LONGEST_PATH + 1):
         served = 0
         while served < len(negative) and steps < STEPS:
             if limits is not None and limits.expired:
-                return min(scaled.bound(total - packed), positive_weight_bound(graph))
+                return min(scaled.bound(total - packed), graph.positive_weight)
             gain, served, looked = pack(
                 first, neighbours, edges, i, j, capacity, negative, served, length, SLICE
             )
             packed += gain
             steps += looked
         negative = negative[capacity[negative] > 0]
-    return min(scaled.bound(total - packed), positive_weight_bound(graph))
+    return min(scaled.bound(total - packed), graph.positive_weight)
 
 
 # ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coalitions import SynergyGraph
 from coalitions.runtime import clock
 from solvers import Limits, solve
-from solvers.heuristics.bounds import cycle_packing_bound, positive_weight_bound
+from solvers.heuristics.bounds import cycle_packing_bound
 from tests.strategies import synergy_graphs
 
 
@@ -18,7 +18,7 @@ from tests.strategies import synergy_graphs
 @given(graph=synergy_graphs(max_players=7))
 def test_no_structure_is_worth_more(graph):
     optimum = solve(graph, "brute-force").value
-    assert optimum <= cycle_packing_bound(graph) <= positive_weight_bound(graph)
+    assert optimum <= cycle_packing_bound(graph) <= graph.positive_weight
 
 
 @settings(max_examples=60)
@@ -26,7 +26,7 @@ def test_no_structure_is_worth_more(graph):
 def test_relabelled_players_have_the_same_positive_weight(graph, seed):
     order = np.random.default_rng(seed).permutation(graph.n_players)
     moved = SynergyGraph(graph.matrix[np.ix_(order, order)])
-    assert positive_weight_bound(moved) == positive_weight_bound(graph)
+    assert moved.positive_weight == graph.positive_weight
     assert cycle_packing_bound(moved) >= solve(graph, "brute-force").value
 
 
@@ -39,7 +39,7 @@ def test_a_long_conflict_cycle_is_found():
     # A path 0–1–2–3–4 of weight 4 and a hostile pair 0, 4: something must give, at least 1.
     i, j, w = [0, 1, 2, 3, 0], [1, 2, 3, 4, 4], [4.0, 4, 4, 4, -1]
     graph = SynergyGraph.from_edges(5, i, j, w)
-    assert positive_weight_bound(graph) == 16
+    assert graph.positive_weight == 16
     assert cycle_packing_bound(graph) == 15 == solve(graph, "brute-force").value
 
 
@@ -53,14 +53,14 @@ def test_cycles_that_share_a_pair_share_its_weight():
 def test_disjoint_triangles_add_up():
     triangle = np.array([[0, 1, -1], [1, 0, 1], [-1, 1, 0]])
     graph = SynergyGraph(np.kron(np.eye(5), triangle))
-    assert positive_weight_bound(graph) == 10
+    assert graph.positive_weight == 10
     assert cycle_packing_bound(graph) == 5
 
 
 def test_without_conflicts_the_bound_is_the_optimum(rng):
     i = np.arange(99)
     graph = SynergyGraph.from_edges(100, i, i + 1, rng.normal(size=99))
-    assert cycle_packing_bound(graph) == positive_weight_bound(graph)
+    assert cycle_packing_bound(graph) == graph.positive_weight
     assert cycle_packing_bound(graph) == solve(graph, "local-search").value
 
 
@@ -68,5 +68,5 @@ def test_a_deadline_in_the_past_leaves_the_positive_weight(rng):
     matrix = np.triu(rng.normal(size=(30, 30)), 1)
     graph = SynergyGraph(matrix + matrix.T)
     over = Limits(deadline=clock() - 1)
-    assert cycle_packing_bound(graph, limits=over) == pytest.approx(positive_weight_bound(graph))
-    assert cycle_packing_bound(graph) < 0.8 * positive_weight_bound(graph)
+    assert cycle_packing_bound(graph, limits=over) == pytest.approx(graph.positive_weight)
+    assert cycle_packing_bound(graph) < 0.8 * graph.positive_weight
