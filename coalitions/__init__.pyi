@@ -79,8 +79,8 @@ from coalitions.values.estimator import Estimator as Estimator
 from coalitions.values.estimator import InteractionEstimator as InteractionEstimator
 from coalitions.values.estimator import PairEstimator as PairEstimator
 from coalitions.values.estimator import SemivalueEstimator as SemivalueEstimator
-from coalitions.values.index import INDICES as INDICES
-from coalitions.values.index import Index as Index
+from coalitions.values.interaction_indices import INDICES as INDICES
+from coalitions.values.interaction_indices import Index as Index
 from coalitions.values.interactions import PairEstimate as PairEstimate
 from coalitions.values.interactions import interaction as interaction
 from coalitions.values.interactions import interaction_indices as interaction_indices

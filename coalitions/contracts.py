@@ -22,7 +22,7 @@ from coalitions.structures.partitions import partition_labels
 from coalitions.structures.stability import NOTIONS
 from coalitions.synergy import SYNERGIES, estimate_synergy
 from coalitions.values.estimator_checks import Recorder, mixed_game
-from coalitions.values.index import INDICES
+from coalitions.values.interaction_indices import INDICES
 from coalitions.values.interactions import interaction_indices
 
 BUDGET = 200

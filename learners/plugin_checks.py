@@ -1,7 +1,7 @@
 """What the parts of a run promise: data sets, networks, losses, metrics, aggregations and others.
 
-`learners.contract` has what federated methods promise. `coalitions check-plugin` and the contract
-tests go through these checks.
+`learners.method_checks` has what federated methods promise. `coalitions check-plugin` and the
+contract tests go through these checks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Checks, Registry
-from learners.contract import SMALL
 from learners.data.dataset import DATASETS, ImageSet
 from learners.data.kinds import ONLY, Input, Kind, Targets, classes
 from learners.data.partitions import PARTITIONS
 from learners.measures.losses import LOSSES
 from learners.measures.metrics import METRICS, Predictions
+from learners.method_checks import SMALL
 from learners.models import MODELS
 from learners.models.network import network_for
 from learners.reproduction.experiment import EXPERIMENTS, SEEDS

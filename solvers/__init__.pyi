@@ -4,8 +4,8 @@ from solvers.alternatives.explanation import Explanation as Explanation
 from solvers.alternatives.explanation import explain as explain
 from solvers.alternatives.fragile_pairs import FragilePair as FragilePair
 from solvers.alternatives.fragile_pairs import fragile as fragile
-from solvers.alternatives.wish import WhatIf as WhatIf
-from solvers.alternatives.wish import what_if as what_if
+from solvers.alternatives.what_if import WhatIf as WhatIf
+from solvers.alternatives.what_if import what_if as what_if
 from solvers.games import solve_game as solve_game
 from solvers.ilp.back_end import IlpSolver as IlpSolver
 from solvers.ilp.back_end import ProgramAnswer as ProgramAnswer

@@ -16,7 +16,7 @@ from coalitions.errors import NoSolutionError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from learners.experiments.cells import Cell
+    from learners.experiments.resumable_runs import Cell
     from learners.reproduction.carry_out import Plan
     from learners.runs.run import Result
     from learners.settings.config import RunConfig
@@ -271,7 +271,7 @@ def costs(plans: Sequence[Plan], jobs: int, patience: float) -> Iterator[str]:
     patience
         Seconds that rehearsing an experiment may take; at 0 the lines have no time.
     """
-    from learners.experiments.cells import cores
+    from learners.experiments.resumable_runs import cores
 
     paces: dict[Kind, float] = {}
     cells: dict[Path | None, Cell] = {}  # what two experiments have in common is made once

@@ -39,7 +39,7 @@ from cli.terminal.output import (
 from coalitions.errors import InvalidInputError, did_you_mean
 
 if TYPE_CHECKING:
-    from learners.experiments.cells import Cell
+    from learners.experiments.resumable_runs import Cell
     from learners.experiments.variants import Variant
 
 _USUAL = ("local", "fedavg")

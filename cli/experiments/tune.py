@@ -16,7 +16,7 @@ from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_js
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from learners.experiments.cells import Cell
+    from learners.experiments.resumable_runs import Cell
     from learners.experiments.search_space import Search
 
 
@@ -193,7 +193,7 @@ class _Progress:
 
     def carry(self, cells: Sequence[Cell]) -> Sequence[Any]:
         """Carry out the cells of a rung."""
-        from learners.experiments.cells import tried_cells
+        from learners.experiments.resumable_runs import tried_cells
 
         with CellsLine(cells, self._jobs, shown=not self._quiet, verbose=self._verbose) as line:
             return tried_cells(cells, jobs=self._jobs, watch=line)

@@ -25,7 +25,7 @@ _PLACES = {
     "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.values"),
     "pairs": ("PAIR_ESTIMATORS", "coalitions.values"),
     "interactions": ("INTERACTION_ESTIMATORS", "coalitions.values"),
-    "indices": ("INDICES", "coalitions.values.index"),
+    "indices": ("INDICES", "coalitions.values.interaction_indices"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from coalitions.game import FloatVector
 from coalitions.registry import Registry
-from coalitions.values.index import Index
+from coalitions.values.interaction_indices import Index
 
 if TYPE_CHECKING:
     from coalitions.values.budget import Evaluator

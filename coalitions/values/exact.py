@@ -23,7 +23,7 @@ from coalitions.values.estimator import (
     Sampled,
     SemivalueEstimator,
 )
-from coalitions.values.index import (
+from coalitions.values.interaction_indices import (
     Index,
     Parts,
     coalitions_of_size,

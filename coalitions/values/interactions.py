@@ -33,7 +33,13 @@ from coalitions.values.designs import is_fitted
 from coalitions.values.estimate import Estimate, Interactions
 from coalitions.values.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS
 from coalitions.values.exact import expected_contributions, indices_of_table
-from coalitions.values.index import INDICES, OTHER_NAMES, Index, check_number, coalitions_of_size
+from coalitions.values.interaction_indices import (
+    INDICES,
+    OTHER_NAMES,
+    Index,
+    check_number,
+    coalitions_of_size,
+)
 
 MOST_WEIGHTS = 100_000_000
 """Pairs times evaluations up to which a portfolio takes seconds."""
@@ -118,8 +124,8 @@ def interaction_indices(
     r"""Return an interaction index of every coalition S, indexed by its bits [2^n].
 
     The index is an integral over the bias p of the coin by which everybody else joins, see
-    `coalitions.values.index`; Gauss–Legendre quadrature gives it without error. This takes n 2^n
-    operations for each of about n/2 nodes; one node is enough for Banzhaf and Möbius.
+    `coalitions.values.interaction_indices`; Gauss–Legendre quadrature gives it without error. This
+    takes n 2^n operations for each of about n/2 nodes; one node is enough for Banzhaf and Möbius.
 
     The Shapley and Banzhaf indices of single players are their values.
 

@@ -25,7 +25,7 @@ from coalitions.game import FloatVector, Game, players_of
 from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, Sampling
 from coalitions.values.estimate import Estimate
 from coalitions.values.estimator import SEMIVALUE_ESTIMATORS, Sampler
-from coalitions.values.index import INDICES, BetaSemivalue, Index
+from coalitions.values.interaction_indices import INDICES, BetaSemivalue, Index
 
 PORTFOLIO_PLAYERS = 1000
 """Up to this many players a portfolio takes seconds."""

@@ -37,7 +37,7 @@ from learners.rows.workspace import Workspace
 from learners.runs.initial_weights import bound_to_weights, load_weights
 from learners.runs.run import data_of
 from learners.settings.config import RunConfig
-from learners.settings.parsing import learning_rate
+from learners.settings.schedules import learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from learners.reply_schema import finite
 from learners.rows.optimizers import Step, optimizer
 from learners.rows.workspace import Workspace
 from learners.settings.config import RunConfig
-from learners.settings.parsing import learning_rate
+from learners.settings.schedules import learning_rate
 from learners.settings.seeding import stream
 from learners.task import Message, Task
 

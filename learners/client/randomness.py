@@ -14,7 +14,7 @@ from learners.client.client import Client, Samples
 from learners.data.client_data import Batch
 from learners.devices import seeded_draws, to_device
 from learners.rows.workspace import Workspace, predicted
-from learners.settings.parsing import augmentations
+from learners.settings.schedules import augmentations
 
 # ----------------------------------------------------------------------------------------
 # Pictures that are seen a little differently each time: mirrored, or moved.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from coalitions.errors import InvalidInputError, did_you_mean
 from learners.algorithm import ALGORITHMS
 from learners.data.client_data import FederatedData
-from learners.experiments.cells import Cell, CellWatch, run_cells
 from learners.experiments.paired_statistics import (
     CONFIDENCE,
     Difference,
@@ -24,6 +23,7 @@ from learners.experiments.paired_statistics import (
     ranks,
     standings,
 )
+from learners.experiments.resumable_runs import Cell, CellWatch, run_cells
 from learners.experiments.scores import (
     RunScore,
     domain_means,

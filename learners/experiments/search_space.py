@@ -11,7 +11,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError, shown
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.experiments.cells import NO_INPUTS
+from learners.experiments.resumable_runs import NO_INPUTS
 from learners.experiments.variants import method_options, row_of
 from learners.runs.inputs import UserInputs
 from learners.settings.config import RunConfig

@@ -14,7 +14,7 @@ from coalitions.extras import needed
 from coalitions.files.opening import json_text
 from learners.data.client_data import FederatedData
 from learners.data.clients import scored_on_held_out, share_with_held_out
-from learners.experiments.cells import Cell, CellWatch, planned_cell, tried_cells
+from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, tried_cells
 from learners.experiments.scores import main_metric, score_of
 from learners.experiments.search_space import (
     FIRST_SEED,

@@ -11,7 +11,7 @@ from typing import Any
 
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 from learners.algorithm import ALGORITHMS
-from learners.experiments.cells import NO_INPUTS, Cell, planned_cell
+from learners.experiments.resumable_runs import NO_INPUTS, Cell, planned_cell
 from learners.runs.inputs import MARK, UserInputs
 from learners.runs.run import prepare, say
 from learners.settings.config import NO_EFFECT, RunConfig

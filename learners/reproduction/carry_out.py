@@ -25,8 +25,8 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.opening import json_text
 from coalitions.files.writing import write_whole
-from learners.experiments.cells import Cell, CellWatch, planned_cell, tried_cells
 from learners.experiments.paired_statistics import CONFIDENCE
+from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, tried_cells
 from learners.reproduction.claims import Claim, Measured, Verdict
 from learners.reproduction.experiment import (
     EXPERIMENTS,
@@ -401,8 +401,8 @@ def carry_out(
     plan
         The experiment; see `plan`.
     jobs
-        Runs at a time, see `learners.experiments.cells.tried_cells`. Rows of which nothing came, as
-        their models did not stay finite, are left out, and the table says so.
+        Runs at a time, see `learners.experiments.resumable_runs.tried_cells`. Rows without
+        a result, because their models did not stay finite, are left out, and the table says so.
     watch
         Told of the runs as they go.
     command

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from learners.settings.parsing import OPTIMIZERS
+from learners.settings.schedules import OPTIMIZERS
 
 Step = Callable[[Tensor], None]
 """Moves the parameters it was made for, given their gradient; or the first so many of them."""
@@ -37,7 +37,7 @@ def optimizer(
         The tensor to move, in place: flat, or with a row for each of several models.
     name
         ``sgd`` (with `momentum`), ``adam`` (β = 0.9, 0.999, ε = 1e-8), or another one of
-        `learners.settings.parsing.OPTIMIZERS` with its defaults.
+        `learners.settings.schedules.OPTIMIZERS` with its defaults.
     lr
         Learning rate.
     momentum

@@ -25,8 +25,8 @@ from learners.server.client_failures import ClientFailures
 from learners.server.engine import Engine, Replies
 from learners.server.replies import Ledger, faults
 from learners.settings.config import RunConfig
-from learners.settings.parsing import attendance, learning_rate
 from learners.settings.participation import missing_in, present_in
+from learners.settings.schedules import attendance, learning_rate
 from learners.settings.seeding import seed_of, stream
 from learners.task import Message, Task
 

@@ -15,7 +15,7 @@ from coalitions.errors import InvalidInputError
 from coalitions.files.opening import check_whole, decoded
 from learners.settings.conversion import from_values
 from learners.settings.options import check_options, option
-from learners.settings.parsing import check_attendance, check_descent, optimizer_named
+from learners.settings.schedules import check_attendance, check_descent, optimizer_named
 
 NO_EFFECT = ("workers", "evaluate_every", "checkpoint_every", "plugins")
 """Settings that change no figure of the last round: a run or comparison goes on with other ones."""

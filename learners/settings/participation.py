@@ -8,7 +8,7 @@ import torch
 
 from coalitions.errors import InvalidInputError
 from learners.settings.config import RunConfig
-from learners.settings.parsing import attendance
+from learners.settings.schedules import attendance
 from learners.settings.seeding import stream
 
 MOST_DRAWN = 20_000

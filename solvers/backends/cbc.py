@@ -17,8 +17,8 @@ from coalitions.errors import InfeasibleError, MissingDependencyError, NoSolutio
 from coalitions.extras import install_command
 from coalitions.game import FloatVector
 from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
+from solvers.ilp.child_process import run_program
 from solvers.ilp.program import Program
-from solvers.ilp.stoppable import run_program
 from solvers.solver import SOLVERS, Limits
 
 COLUMNS_AT_ONCE = 100

@@ -10,8 +10,8 @@ import numpy as np
 from coalitions.errors import InfeasibleError
 from coalitions.game import FloatVector
 from solvers.ilp.back_end import Ending, IlpSolver, ProgramAnswer
+from solvers.ilp.child_process import in_thread
 from solvers.ilp.program import Program
-from solvers.ilp.stoppable import in_thread
 from solvers.reductions import integer_weights
 from solvers.solver import SOLVERS, Limits
 

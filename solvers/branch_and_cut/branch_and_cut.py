@@ -1,7 +1,7 @@
 """branch-and-cut: exact, with a certificate; stopped at any time it still has a valid bound.
 
 The steps: whole numbers and merged pairs (`partition_problem`), a first structure, Russian dolls
-(`short_cuts`), and the tree of `partition_search` with the bounds of `lagrangian_dual`. A forecast
+(`russian_dolls`), and the tree of `branching` with the bounds of `lagrangian_dual`. A forecast
 says whether local search should come first.
 """
 
@@ -36,8 +36,8 @@ from solvers.solver import (
 )
 
 if TYPE_CHECKING:
+    from solvers.branch_and_cut.branching import PartitionRecord
     from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
-    from solvers.branch_and_cut.partition_search import PartitionRecord
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -155,8 +155,8 @@ def _search_first(
     """
     if task.problem.n_groups <= FEW_GROUPS:
         return math.inf
+    from solvers.branch_and_cut.branching import SMOOTH
     from solvers.branch_and_cut.lagrangian_dual import MOST_TRIANGLES
-    from solvers.branch_and_cut.partition_search import SMOOTH
     from solvers.heuristics.bounds import cycle_packing_bound
 
     forecast = Forecast.of(
@@ -225,7 +225,7 @@ def _is_known(task: _Task, incumbent: PartitionIncumbent, certify: bool) -> bool
     With few groups Russian dolls know it, also where they are no proof; with more, a first descent
     gives them something to start from.
     """
-    from solvers.branch_and_cut.short_cuts import closed_by_russian_dolls
+    from solvers.branch_and_cut.russian_dolls import closed_by_russian_dolls
 
     if task.problem.n_groups <= FEW_GROUPS:
         if closed_by_russian_dolls(task.problem, incumbent):
@@ -248,7 +248,7 @@ def _bounded(
 
     Where the best structure is `known`, no time is spent on the search for a better one.
     """
-    from solvers.branch_and_cut.partition_search import PartitionSearch
+    from solvers.branch_and_cut.branching import PartitionSearch
 
     last_report = started = clock()
 
@@ -324,7 +324,7 @@ def _certified(
 ) -> Certificate | None:
     """Return a certificate of the bound that can be proven for a known structure in that time."""
     from solvers.branch_and_cut.partition_problem import PartitionIncumbent
-    from solvers.branch_and_cut.short_cuts import closed_by_russian_dolls
+    from solvers.branch_and_cut.russian_dolls import closed_by_russian_dolls
 
     deadline = None if seconds == math.inf else clock() + seconds
     limits = Limits(deadline=deadline, seed=seed)

@@ -117,7 +117,7 @@ class IlpSolver(Solver):
         _check(limits)
         if self.own_process_above is None or program.rows.shape[0] <= self.own_process_above:
             return self.maximise(program, limits=limits, start=start)
-        from solvers.ilp.stoppable import maximise_in_child
+        from solvers.ilp.child_process import maximise_in_child
 
         return maximise_in_child(self, program, limits, start)
 

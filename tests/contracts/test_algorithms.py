@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from learners.algorithm import ALGORITHMS
-from learners.contract import algorithm_checks, finite
+from learners.method_checks import algorithm_checks, finite
 from learners.settings.config import RunConfig
 from tests.learners import toy
 

@@ -11,7 +11,7 @@ import pytest
 
 from coalitions import SynergyGraph
 from solvers import solve
-from solvers.branch_and_cut import partition_search as tree
+from solvers.branch_and_cut import branching as tree
 from tests.reliability.graphs import KINDS, case
 from tests.reliability.reference import exact_optimum, exact_value
 from tests.reliability.soak import named, parts

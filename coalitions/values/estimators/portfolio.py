@@ -34,7 +34,7 @@ from coalitions.values.estimator import (
     Sampled,
     SemivalueEstimator,
 )
-from coalitions.values.index import (
+from coalitions.values.interaction_indices import (
     INDICES,
     OTHER_NAMES,
     Index,

@@ -22,7 +22,11 @@ import numpy as np
 
 from coalitions.game import FloatMatrix, FloatVector
 from coalitions.values.designs import Pool
-from coalitions.values.index import blocks_of_weights, coalitions_of_size, coefficients
+from coalitions.values.interaction_indices import (
+    blocks_of_weights,
+    coalitions_of_size,
+    coefficients,
+)
 
 PRIOR_PAIRS = 2.0
 """How many pairs the variance of all sizes counts for in that of a single one."""

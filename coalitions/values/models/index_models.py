@@ -16,7 +16,7 @@ import numpy as np
 
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntMatrix
 from coalitions.values.designs import FOLDS, Pool
-from coalitions.values.index import Index, Parts, rank_of
+from coalitions.values.interaction_indices import Index, Parts, rank_of
 from coalitions.values.models.polynomials import (
     DEPTH,
     LEAST_PAIRS,

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 from coalitions.game import FloatMatrix, FloatVector
-from coalitions.values.index import Parts, binomial_mixture, gathered
+from coalitions.values.interaction_indices import Parts, binomial_mixture, gathered
 from coalitions.values.models.index_models import (
     IndexModel,
     IndexQuestion,
@@ -260,7 +260,7 @@ def _add_tilted(
 
 
 def _sum_over_members(each: FloatVector, size: int) -> FloatVector:
-    from coalitions.values.index import coalitions_of_size
+    from coalitions.values.interaction_indices import coalitions_of_size
 
     total: FloatVector = each[coalitions_of_size(len(each), size)].sum(axis=1)
     return total

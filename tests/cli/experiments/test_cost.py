@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install .[learn
 from cli.experiments import _progress as _cost
 from cli.experiments._progress import costs
 from coalitions.errors import NoSolutionError
-from learners.experiments.cells import planned_cell
+from learners.experiments.resumable_runs import planned_cell
 from learners.reproduction.carry_out import carry_out, plan
 
 

@@ -171,7 +171,7 @@ def test_names_to_complete_are_those_that_are_registered(kind):
         PAIR_ESTIMATORS,
         SEMIVALUE_ESTIMATORS,
     )
-    from coalitions.values.index import INDICES
+    from coalitions.values.interaction_indices import INDICES
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
     from learners.measures.metrics import METRICS

@@ -70,7 +70,7 @@ def test_an_estimator_that_is_biased_and_unsteady_is_told_so(tmp_path):
 PARTS = """
 import numpy as np
 from coalitions import DATA_MODELS, INDICES, SYNERGIES, Index, SynergyGraph
-from coalitions.values.index import fixed
+from coalitions.values.interaction_indices import fixed
 
 @INDICES.register("third")
 class Third(Index):

@@ -18,7 +18,7 @@ from coalitions.values.budget import Evaluator
 from coalitions.values.designs import Pool, random_pairs
 from coalitions.values.estimators.portfolio import INDEX_FITS, sampled_index
 from coalitions.values.exact import indices_of_table
-from coalitions.values.index import coalitions_of_size, weighted_sums
+from coalitions.values.interaction_indices import coalitions_of_size, weighted_sums
 from coalitions.values.models.correction import correction, importance_of
 from coalitions.values.models.index_models import (
     IndexModel,

@@ -10,7 +10,7 @@ from learners.privacy.mechanism import Privacy
 from learners.rows.optimizers import optimizer
 from learners.rows.parameters import Layout
 from learners.settings.config import RunConfig
-from learners.settings.parsing import OPTIMIZERS, learning_rate
+from learners.settings.schedules import OPTIMIZERS, learning_rate
 from tests.learners import toy
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from coalitions.errors import InvalidInputError
 from learners import ALGORITHMS, option, resume, run
-from learners.experiments.cells import planned_cell
+from learners.experiments.resumable_runs import planned_cell
 from learners.reproduction.carry_out import carry_out, plan
 from learners.runs.kept_runs import kept_place, settings_digest
 from learners.runs.run import completed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.runtime import clock
 from solvers import solve
-from solvers.branch_and_cut import partition_search as tree
+from solvers.branch_and_cut import branching as tree
 from solvers.optimality import positive_weight
 from solvers.proofs.verification import verify
 from solvers.solver import SOLVERS, Answer, Limits, Progress

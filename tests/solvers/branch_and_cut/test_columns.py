@@ -10,10 +10,10 @@ import pytest
 from coalitions import SynergyGraph
 from coalitions.runtime import clock
 from solvers import solve, verify
-from solvers.branch_and_cut import short_cuts as module
+from solvers.branch_and_cut import russian_dolls as module
 from solvers.branch_and_cut.branch_and_cut import TimeIsUp
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
-from solvers.branch_and_cut.short_cuts import ConflictColumns, conflicts, widest
+from solvers.branch_and_cut.russian_dolls import ConflictColumns, conflicts, widest
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
 from solvers import solve, verify
-from solvers.branch_and_cut import short_cuts
+from solvers.branch_and_cut import russian_dolls as short_cuts
 from solvers.branch_and_cut._cut_kernels import russian_dolls
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
-from solvers.branch_and_cut.short_cuts import closed_by_russian_dolls
+from solvers.branch_and_cut.russian_dolls import closed_by_russian_dolls
 from solvers.solver import SOLVERS, Limits
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
@@ -81,7 +81,7 @@ def test_a_certificate_is_made_when_it_is_asked_for():
 
 def test_short_cuts_inside_the_tree_prove_what_the_dual_proves(monkeypatch):
     # No luck before the dual; then dolls close what is left after its first look.
-    monkeypatch.setattr("solvers.branch_and_cut.short_cuts.MOST_GROUPS_OF_DOLLS", 0)
+    monkeypatch.setattr("solvers.branch_and_cut.russian_dolls.MOST_GROUPS_OF_DOLLS", 0)
     rng = np.random.default_rng(2)
     graph = SynergyGraph(symmetric(24, rng.normal(0.05, 0.5, 276)))
     slow = SOLVERS["branch-and-cut"]().search(graph, limits=Limits())

@@ -10,9 +10,9 @@ import pytest
 from coalitions import SynergyGraph
 from solvers import solve
 from solvers.branch_and_cut.branch_and_cut import Forecast, is_hopeless
+from solvers.branch_and_cut.branching import SMOOTH
 from solvers.branch_and_cut.lagrangian_dual import MOST_TRIANGLES
 from solvers.branch_and_cut.partition_problem import PartitionProblem
-from solvers.branch_and_cut.partition_search import SMOOTH
 
 
 def noise(n, seed=0):

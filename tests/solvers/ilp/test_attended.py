@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from solvers.ilp.stoppable import run_program
+from solvers.ilp.child_process import run_program
 from solvers.solver import Limits
 
 UNLIMITED = Limits(deadline=None, gap=0.0, threads=None, seed=0)
 
 STARTS_A_LONG_PROGRAM = """
 import sys
-from solvers.ilp.stoppable import run_program
+from solvers.ilp.child_process import run_program
 from solvers.solver import Limits
 pid = "import os, time; open(r'{}', 'w').write(str(os.getpid())); time.sleep(60)"
 run_program([sys.executable, "-c", pid.format(sys.argv[1])], Limits(None, 0.0, None, 0))

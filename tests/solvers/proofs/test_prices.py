@@ -12,7 +12,7 @@ from coalitions import InvalidInputError, SynergyGraph
 from coalitions.game import IntMatrix
 from solvers import solve, verify
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
-from solvers.branch_and_cut.short_cuts import ConflictColumns
+from solvers.branch_and_cut.russian_dolls import ConflictColumns
 from solvers.proofs._coalitions import check_prices
 from solvers.proofs.certificate import Certificate
 from solvers.proofs.teams import Fork, GroupPrices, Leaf

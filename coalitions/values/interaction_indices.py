@@ -118,7 +118,9 @@ def binomial_mixture(measure: Measure, n_others: int) -> FloatVector:
     return mixture
 
 
-INDICES: Registry[type[Index]] = Registry("interaction index", "coalitions.values.index")
+INDICES: Registry[type[Index]] = Registry(
+    "interaction index", "coalitions.values.interaction_indices"
+)
 
 OTHER_NAMES = {"shapley": "SII", "banzhaf": "BII", "Möbius": "Moebius", "Co-Möbius": "Co-Moebius"}
 """What some indices are called besides."""

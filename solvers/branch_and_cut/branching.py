@@ -29,7 +29,7 @@ from solvers.branch_and_cut.lagrangian_dual import (
     violated_partitions,
 )
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem, Schedule
-from solvers.branch_and_cut.short_cuts import ConflictColumns, ShortCuts
+from solvers.branch_and_cut.russian_dolls import ConflictColumns, ShortCuts
 from solvers.proofs.certificate import Branch, Stage
 from solvers.proofs.teams import GroupPrices
 from solvers.reductions import components

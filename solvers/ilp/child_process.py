@@ -127,7 +127,7 @@ def run_program(command: list[str], limits: Limits) -> tuple[int | None, str]:
 
 # The child imports from where we do, and from nowhere else: not from the working folder.
 STARTER = (
-    "import sys; sys.path[:] = sys.argv[2:]; from solvers.ilp.stoppable import main;"
+    "import sys; sys.path[:] = sys.argv[2:]; from solvers.ilp.child_process import main;"
     " main(sys.argv[1])"
 )
 
