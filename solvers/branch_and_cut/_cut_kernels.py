@@ -52,6 +52,7 @@ def merge_pass(weights: IntMatrix, sizes: IntVector, alive: BoolVector, pairs: I
             w = weights[i, j]
             if w < 0 or not alive[i] or not alive[j]:
                 continue
+            # w ≥ Σ_{k≠i,j} |w_ak| is 2w ≥ Σ_k |w_ak| = sizes[a], because w ≥ 0 is in that sum.
             if 2 * w < min(sizes[i], sizes[j]) and not _are_twins(weights, i, j, 2 * w):
                 continue
             for k in range(n):
@@ -62,6 +63,7 @@ def merge_pass(weights: IntMatrix, sizes: IntVector, alive: BoolVector, pairs: I
                     sizes[i] += change
                     weights[i, k] = weights[k, i] = total
                 weights[j, k] = weights[k, j] = 0
+            # Row j is now part of row i; the pair itself has become weight inside a node.
             sizes[i] -= abs(w)
             sizes[j] = 0
             alive[j] = False
@@ -120,6 +122,8 @@ def russian_dolls(
     steps = 0
     given = np.int64(0)
     for first in range(n - 1, -1, -1):
+        # A value to beat: the best structure of the later players with `first` where it gains most,
+        # or the start, or what the caller knows.
         known = _extended(weights, best, first, best_value[first + 1])
         for j in range(first + 1, n):
             if start[first] == start[j]:
@@ -148,6 +152,7 @@ def russian_dolls(
             b = choices[depth, turn[depth]]
             turn[depth] += 1
             block[depth] = b
+            # Player `depth` joins block b. Then bound the rest: v + V_new + Σ_j caps[new, j].
             worth = value[depth] + gains[b, depth]
             new = depth + 1
             if new == n:
@@ -161,6 +166,8 @@ def russian_dolls(
                 w = weights[depth, j]
                 old = gains[b, j]
                 gains[b, j] = old + w
+                # caps[d, j] = max(0, max_b gains[b, j]). Only block b changed, so the maximum is
+                # looked for again only where b had it and fell.
                 cap = caps[depth, j]
                 if w > 0:
                     cap = max(cap, old + w)
@@ -253,12 +260,14 @@ def ascend(
     for _ in range(iterations):
         following = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
         beta = np.float32((momentum - 1.0) / following)
+        # x = 1 / (1 + exp(−r / μ)) at the point that momentum looks ahead to, r + β (r − r_old).
         sharp = np.float32(1.0 / mu)
         for i in range(m):
             for e in range(i * m + i + 1, i * m + m):
                 v = (r[e] + beta * (r[e] - r_old[e])) * sharp
                 v = min(max(v, np.float32(-30.0)), np.float32(30.0))
                 x[e] = undecided[e] / (one + np.exp(-v))
+        # One gradient step on each multiplier, kept ≥ 0; r_new = w − Aᵀy is summed up beside it.
         copy_into(r_new, weights)
         scale = np.float32(mu)
         turned = 0.0
@@ -276,6 +285,7 @@ def ascend(
                 r_new[a] -= new
                 r_new[b] -= new
                 r_new[c] += new
+        # The same for cuts, whose rows have many pairs.
         for k in range(len(cut_y)):
             slack = sides[k]
             for p in range(pointer[k], pointer[k + 1]):
@@ -296,6 +306,7 @@ def ascend(
         mu *= decay
     copy_into(reduced, r)
     copy_into(previous_reduced, r_old)
+    # U(y) = bᵀy + Σ_e max(0, r_e), without the smoothing; pairs that are decided do not count.
     bound = total
     for i in range(m):
         for e in range(i * m + i + 1, i * m + m):
@@ -350,6 +361,7 @@ def violated_triangles(
                 break
             total += bins[b]
         tolerance = max(tolerance, lowest / 256.0)
+    # Second pass: all that are deeper than the lowest bin, and every so many of that bin.
     keys = np.empty(total + quota, np.int64)
     found, passed = 0, 0
     for c in range(first, last):
@@ -386,6 +398,8 @@ def merge_rows(
     out_y = np.zeros(size, np.float32)
     out_previous = np.zeros(size, np.float32)
     out_idle = np.zeros(size, np.int16)
+    # Both lists of keys ascend: a merge of two sorted lists. A triangle that rests too long goes,
+    # unless it is violated again.
     a = b = n = 0
     while a < len(keys) or b < len(new_keys):
         if b == len(new_keys) or (a < len(keys) and keys[a] <= new_keys[b]):

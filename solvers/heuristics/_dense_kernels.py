@@ -82,6 +82,7 @@ def reset(table: Table, labels: IntVector) -> None:
     n = len(labels)
     table.sizes[:] = 0
     table.gains[:] = 0.0
+    # Blocks get the slots 0, 1, … in the order of their first players.
     number = np.full(n, -1, np.int64)
     blocks = 0
     for i in range(n):
@@ -98,6 +99,7 @@ def reset(table: Table, labels: IntVector) -> None:
         table.order[c] = c
         table.place[c] = c
     table.used[0] = blocks
+    # Σ_i G[block of i, i] counts each pair inside a block twice.
     total = 0.0
     for i in range(n):
         total += table.gains[table.slots[i], i]
@@ -108,12 +110,15 @@ def reset(table: Table, labels: IntVector) -> None:
 def move(table: Table, i: int, b: int) -> None:
     """Put player i into block b, another than its own; it may be an empty slot."""
     a = table.slots[i]
+    # Δ = G[b, i] − G[a, i], before row i leaves G[a] and enters G[b].
     row, old, new = table.weights[i], table.gains[a], table.gains[b]
     table.value[0] += new[i] - old[i]
     for j in range(len(row)):
         old[j] -= row[j]
         new[j] += row[j]
     table.slots[i] = b
+    # `order[: used]` are the slots in use: a slot that fills moves behind them, one that empties
+    # changes places with the last of them.
     if table.sizes[b] == 0:
         _swap_places(table, table.place[b], table.used[0])
         table.used[0] += 1
@@ -152,12 +157,15 @@ def anneal(table: Table, temperature: float, proposals: int, limit: int, state: 
     n = len(table.slots)
     slots, sizes, gains, order = table.slots, table.sizes, table.gains, table.order
     accepted = 0
+    # exp(−40) is below 1e-17: such a proposal is refused without a random number.
     hopeless = -40.0 * temperature
     for _ in range(proposals):
         i, k = two_below(state, n, min(table.used[0] + 1, limit))
         a, b = slots[i], order[k]
         if a == b:
             continue
+        # Metropolis: accept with probability min(1, exp(Δ / T)). A lone player that moves to an
+        # empty slot changes nothing.
         change = gains[b, i] - gains[a, i]
         if change < 0.0:
             if change < hopeless or uniform(state) >= np.exp(change / temperature):
@@ -197,6 +205,7 @@ def relocate(table: Table, threshold: float, state: RandomState, patience: int =
         shuffle(state, turn)
         for i in turn:
             a = table.slots[i]
+            # The best block, or one of its own: there the player gains 0 − G[a, i].
             target, gain = -1, threshold
             looked += table.used[0]
             for k in range(table.used[0]):
@@ -209,6 +218,8 @@ def relocate(table: Table, threshold: float, state: RandomState, patience: int =
             if target >= 0:
                 move(table, i, target)
                 looked += 2 * n
+                # After a move all others must be asked again: the pass ends when n in a row are
+                # content.
                 waiting = n
             waiting -= 1
             if waiting == 0:
@@ -220,6 +231,7 @@ def relocate(table: Table, threshold: float, state: RandomState, patience: int =
 def merge(table: Table, threshold: float) -> bool:
     """Unite the two blocks that gain the most; tell whether there were such."""
     n, blocks = len(table.slots), table.used[0]
+    # between[k, m] = Σ_{i in k} G[m, i] is what a union of the two gains.
     between = np.zeros((blocks, blocks))
     for i in range(n):
         row = between[table.place[table.slots[i]]]
@@ -251,6 +263,7 @@ def split(table: Table, threshold: float) -> bool:
         size = len(block)
         if size < 3:  # a pair that should part is parted by relocation
             continue
+        # The most hostile pair become the cores of the two sides.
         one, two, worst = 0, 0, 0.0
         for p in range(size):
             for q in range(p):
@@ -267,6 +280,8 @@ def split(table: Table, threshold: float) -> bool:
         for p in range(size):
             for q in range(size):
                 pull[side[q], p] += weights[block[p], block[q]]
+        # pull[s, p] is the weight between member p and side s. Each change of side adds to the
+        # weight inside of the sides, so this ends.
         changing = True
         while changing:
             changing = False
@@ -279,6 +294,7 @@ def split(table: Table, threshold: float) -> bool:
                         w = weights[block[p], block[q]]
                         pull[here, q] -= w
                         pull[1 - here, q] += w
+        # A split gains what the pairs across it cost: −cut.
         cut = 0.0
         for p in range(size):
             if side[p] == 0:
@@ -302,6 +318,8 @@ def swap(table: Table, threshold: float) -> bool:
             b = table.slots[j]
             if a == b:
                 continue
+            # Both moves at once. w_ij is in both sums of gains, though the two never meet: hence −2
+            # w_ij.
             change = (
                 table.gains[b, i]
                 - table.gains[a, i]
@@ -379,6 +397,7 @@ def wander(table: Table, home: Home, rounds: int, threshold: float, state: Rando
     for _ in range(rounds):
         perturb(table, 2 + below(state, max(2, n // 8)), state)
         descend(table, threshold, state)
+        # A round that is as good as home becomes home, also if not better: plateaus can be crossed.
         tired = home.failures[0] >= 50
         if table.value[0] >= home.value[0] or tired:
             better = table.value[0] > home.value[0]
