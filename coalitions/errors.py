@@ -63,7 +63,7 @@ class StorageError(CoalitionError):
 
 
 class DamagedFileWarning(UserWarning):
-    """A file is damaged, and what it held could be had from another one."""
+    """A file is damaged, and another one was read in its place."""
 
 
 class InputWarning(UserWarning):

@@ -723,9 +723,9 @@ def _checked_matrix(
             f"{unknown if np.isnan(matrix[a, b]) else ''}"
         )
     if treatment.symmetrise is not None:
-        there = matrix != 0
-        known = int(np.count_nonzero(np.triu(there | there.T)))
-        one_way = int(np.count_nonzero(there & ~there.T))
+        present = matrix != 0
+        known = int(np.count_nonzero(np.triu(present | present.T)))
+        one_way = int(np.count_nonzero(present & ~present.T))
         remarks += _one_way(one_way, known, treatment.symmetrise)
         matrix = _symmetrised(treatment.symmetrise, matrix, matrix.T)
     differing = matrix != matrix.T

@@ -248,7 +248,7 @@ def _nobody(
     nodes: Sequence[Hashable],
     where: str,
 ) -> InvalidInputError:
-    """Return the sentence about a player who is not there."""
+    """Return the sentence about an unknown player."""
     n = len(names)
     number = isinstance(player, int | np.integer) and not isinstance(player, bool)
     hint = did_you_mean(player, names) if isinstance(player, str) else ""

@@ -481,7 +481,7 @@ class Concept:
         )
 
     def _is_known(self, game: Game) -> bool:
-        """Tell whether the answer can be had without asking the game."""
+        """Tell whether the answer needs no value of the game."""
         return closed_form_of(game, self.closed_form) is not None or table_of(game) is not None
 
     def _estimated(
@@ -604,7 +604,7 @@ def _staged(
 
 
 def _hears_ctrl_c() -> bool:
-    """Tell whether Ctrl-C would end this call, and nobody else has plans for it."""
+    """Tell whether Ctrl-C ends this call, and no other code handles it."""
     ours = threading.current_thread() is threading.main_thread()
     return ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -453,8 +453,8 @@ def weighted_sums(
     n, size = rows.shape[1], coalitions.shape[1]
     table = coefficients(masses, size, n)
     # Of so many coalitions a few make no difference: 1e300 is as good as the number itself.
-    there = np.array([min(comb(n, u), 10**300) for u in range(n + 1)], float)
-    shares = values / there[rows.sum(axis=1)]
+    existing = np.array([min(comb(n, u), 10**300) for u in range(n + 1)], float)
+    shares = values / existing[rows.sum(axis=1)]
     total = np.empty(len(coalitions))
     for part, weights in blocks_of_weights(table, coalitions, rows):
         total[part] = shares @ weights

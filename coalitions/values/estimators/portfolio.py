@@ -176,8 +176,8 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
         if pool.taken[s] == 0:  # no guess, and all the doubt that a single pair would leave
             variance += usual * (1.0 if 2 * s == n else n * n / (s * (n - s)))
             continue
-        here = pool.sizes == s
-        signs, rest, square = pool.signs[here], centred[here], residual[here] ** 2
+        of_size = pool.sizes == s
+        signs, rest, square = pool.signs[of_size], centred[of_size], residual[of_size] ** 2
         m = len(rest)
         spread = max(least, (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS))
         if 2 * s == n:

@@ -159,8 +159,10 @@ class LeverageShap(RegressionEstimator):
         values = game(np.concatenate([rows, ~rows])).reshape(2, -1)
         size = rows.sum(axis=1)
         taken = np.bincount(size, minlength=n // 2 + 1)
-        there = [n_subsets(n, s, halved=2 * s == n) if s else 1 for s in range(n // 2 + 1)]
-        chance = np.array([min(1.0, int(t) / all_) for t, all_ in zip(taken, there, strict=True)])
+        existing = [n_subsets(n, s, halved=2 * s == n) if s else 1 for s in range(n // 2 + 1)]
+        chance = np.array(
+            [min(1.0, int(t) / all_) for t, all_ in zip(taken, existing, strict=True)]
+        )
         # A size's pairs share its kernel weight 1/(s(n−s)); the pairs of size n/2 have half of it.
         halves = np.where(2 * size == n, 0.5, 1.0)
         weights = halves / (size * (n - size)) / taken[size]

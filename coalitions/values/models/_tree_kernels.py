@@ -44,10 +44,10 @@ def boosted(
                     whole[q] += residual[k]
                     number[q] += 1
                     if level < depth:
-                        here = residual[k]
+                        value = residual[k]
                         # A product in place of a question: random bits cannot be foretold.
                         for i in range(n):
-                            sums[q, i] += here * rows[k, i]
+                            sums[q, i] += value * rows[k, i]
                             counts[q, i] += rows[k, i]
             for q in range(1 << level):
                 if number[q] == 0:

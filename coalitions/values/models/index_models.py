@@ -155,14 +155,14 @@ def _model(asked: IndexQuestion, parity: int) -> IndexModel:
     near = np.exp(-np.abs(s[:, None] - s))
     # The odd part of the smaller of the two is minus that of the larger; for n/2 they are one size.
     flip = np.where(2 * pool.members > n, -1.0, 1.0) if parity else np.ones(len(pool.sizes))
-    there = np.where(2 * s == n, 0.0, 1.0) if parity else np.ones(len(s))
+    has_part = np.where(2 * s == n, 0.0, 1.0) if parity else np.ones(len(s))
     target = asked.target(parity)
     smaller = target * flip
     sums = np.bincount(pool.sizes, smaller, minlength=len(s))
     weighted, weight = near @ sums, near @ pool.taken
-    level = there * weighted / weight
+    level = has_part * weighted / weight
     level[0] = smaller[0]
-    sign = flip * there[pool.sizes]
+    sign = flip * has_part[pool.sizes]
     fitted = flip * level[pool.sizes]
     held_out = sign * (weighted[pool.sizes] - smaller) / np.maximum(1e-9, weight[pool.sizes] - 1)
     held_out[0] = fitted[0] = target[0]
@@ -222,20 +222,20 @@ def tree_parts(asked: IndexQuestion) -> tuple[list[IndexModel], list[IndexModel]
     with_terms = [n_terms(pool) > first for first in (1 + n, n)]
     # With no fold left out, all pairs are seen; that fit comes last.
     for fold in [*range(FOLDS), FOLDS]:
-        seen, here = pool.folds != fold, pool.folds == fold
+        seen, in_fold = pool.folds != fold, pool.folds == fold
         both = np.concatenate([seen, seen])
         features, leaves = grown_trees(rows[both], values[both])
         middle = float(values[both].mean() + pool.outside[0])  # which is no part of the trees
         grown = parts_of_trees(features, leaves, inside)
         grown[0] += middle
-        held_out[:, 0, here] = grown[:, here]
+        held_out[:, 0, in_fold] = grown[:, in_fold]
         fits = [
             _sparse(asked, features, leaves, parity, seen) if with_terms[parity] else None
             for parity in (0, 1)
         ]
         for parity, fit in enumerate(fits):
             if fit is not None:
-                held_out[parity, 1, here] = fit[2][here]
+                held_out[parity, 1, in_fold] = fit[2][in_fold]
     answer: tuple[list[IndexModel], list[IndexModel]] = ([], [])
     for parity in (0, 1):
         held_out[parity, :, 0] = asked.target(parity)[0]  # all fits see (N, ∅)

@@ -347,11 +347,11 @@ def _deviation(weights: FloatVector, residual: FloatVector) -> float:
 def _uniform(pool: Pool) -> FloatVector:
     """Return weights with which pairs are like uniform ones; terms are uncorrelated in these."""
     n = pool.n_players
-    there = np.array([comb(n, s) / 2.0**n for s in range(n // 2 + 1)])
-    there[0] = 0.0
+    existing = np.array([comb(n, s) / 2.0**n for s in range(n // 2 + 1)])
+    existing[0] = 0.0
     if n % 2 == 0:
-        there[-1] /= 2
-    weights: FloatVector = (there / np.maximum(1, pool.taken))[pool.sizes]
+        existing[-1] /= 2
+    weights: FloatVector = (existing / np.maximum(1, pool.taken))[pool.sizes]
     return weights
 
 
@@ -489,11 +489,11 @@ def trees(pool: Pool) -> tuple[Surrogate, ...]:
         return (exact,)
     held_out = np.empty((1 + len(smooth), len(inside)))
     for fold in range(FOLDS):
-        here = pool.folds == fold
-        asked, answers, parts = fit(~here)
-        held_out[0, here] = parts_of_trees(asked, answers, inside[here])[1]
+        in_fold = pool.folds == fold
+        asked, answers, parts = fit(~in_fold)
+        held_out[0, in_fold] = parts_of_trees(asked, answers, inside[in_fold])[1]
         for guess, part in zip(held_out[1:], parts, strict=True):
-            guess[here] = part.fitted[here]
+            guess[in_fold] = part.fitted[in_fold]
     held_out[:, 0] = pool.odd[0]  # all fits see (N, ∅)
     fitted = parts_of_trees(features, leaves, inside)[1]
     return Surrogate(tree_values(features, leaves, n, DEPTH), fitted, held_out[0]), *(
@@ -519,5 +519,7 @@ def parts_of_trees(features: Any, leaves: Any, inside: Any) -> FloatMatrix:  # n
     """Return the even and the odd part of the trees at some coalitions [2, m]."""
     from coalitions.values.models._tree_kernels import predicted
 
-    there, elsewhere = (predicted(features, leaves, rows) for rows in (inside, 1 - inside))
-    return np.array([(there + elsewhere) / 2, (there - elsewhere) / 2])
+    at_coalition, at_complement = (
+        predicted(features, leaves, rows) for rows in (inside, 1 - inside)
+    )
+    return np.array([(at_coalition + at_complement) / 2, (at_coalition - at_complement) / 2])
