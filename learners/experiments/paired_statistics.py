@@ -352,6 +352,7 @@ def bootstrap_interval(
 
     Examples
     --------
+    >>> import numpy as np
     >>> figures = np.array([1.0, 2.0, 3.0])
     >>> bootstrap_interval(lambda drawn: figures[drawn].mean(axis=1), 3)
     (1.0, 3.0)
