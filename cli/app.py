@@ -156,8 +156,7 @@ def _exit_code() -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except BrokenPipeError:
-        # Whoever read our output has enough; nothing is left to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()  # the reader has enough
         return 0
     except MemoryError:
         return _complain("there is not enough memory for this", 1)
@@ -174,6 +173,7 @@ def _exit_code() -> int:
                 return _complain(f"the file name {name[:40]}… is too long; give a shorter one", 2)
             told = storage_error(error, error.filename or "the output")
             if told is not None:
+                _close_output()
                 return _complain(told, 1)
         if os.environ.get("COALITIONS_DEBUG"):
             raise
@@ -183,6 +183,17 @@ def _exit_code() -> int:
             1,
         )
     return code if isinstance(code, int) else 0
+
+
+def _close_output() -> None:
+    """Write what stdout still holds, or drop it if it cannot be written.
+
+    Python would try once more at its end, and exit with 120.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_flags(error: Warning | Exception | str) -> str:

@@ -247,8 +247,11 @@ def test_a_disk_that_has_become_read_only_is_named_and_the_run_goes_on_later(tmp
 
 
 def test_output_that_does_not_fit_is_a_sentence_too():
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
-        ended = subprocess.run([COMMAND, "solvers"], stdout=full, stderr=subprocess.PIPE, text=True)
+        ended = subprocess.run(
+            [COMMAND, "solvers"], stdout=full, stderr=subprocess.PIPE, text=True, env=buffered
+        )
     assert ended.returncode == 1
     assert ended.stderr == (
         "coalitions: the output cannot be written: the disk is full; make room\n"
