@@ -39,7 +39,7 @@ NATURAL = "natural"
 
 @dataclass(frozen=True)
 class PathSettings:
-    """A path, and how what is there is to be understood; see `TableQuestion`."""
+    """A path, and how to read what is there; see `TableSettings`."""
 
     path: Path
     target: str | None = None
