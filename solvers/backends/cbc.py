@@ -66,9 +66,10 @@ class Cbc(IlpSolver):
         if not text and not limits.expired:
             raise NoSolutionError(f"cbc ended without an answer (exit code {code})")
         ended = _how_it_ended(text)
-        if ended == "infeasible":
+        if ended == "infeasible" and not limits.expired:
             raise InfeasibleError("no structure meets the demands")
-        if ended == "nothing":
+        # Stopped while it prepares its cuts, CBC calls the model infeasible, which proves nothing.
+        if ended in ("infeasible", "nothing"):
             return ProgramAnswer(None, _logged_bound(log))
         point = _read_point(text, program.n_variables)
         if ended == "stopped":
