@@ -240,8 +240,6 @@ LATER = {"option players": "all"}
 STALE = {
     "pfedsv-table1": {"pFedHN"},
     "pfedsv-table2": {"pFedHN"},
-    "fedc2i-table1": {"FedRep"},
-    "fedc2i-table2": {"FedRep"},
 }
 """Rows of methods that were mended since; they are being made again."""
 
