@@ -219,6 +219,28 @@ EXACT_FIT = 1e-5
 Held-out residuals of smooth games are some 1e-4 and more; less is the jitter of an exact fit."""
 
 
+class Rare(NamedTuple):
+    """Pairs that do not have the usual value of their size.
+
+    Attributes
+    ----------
+    pairs
+        Which pairs do not have the median of their size [m].
+    usual
+        Sizes of which half of the pairs or more, and at least two, have the median [n/2 + 1].
+    share
+        The share of the rare pairs among all of the sizes where there are some.
+    reach
+        How many pairs one of each size counts for as evidence that there are no rare ones
+        [n/2 + 1].
+    """
+
+    pairs: BoolVector
+    usual: BoolVector
+    share: float
+    reach: FloatVector
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     r"""Pairs of complementary coalitions and their values; the first is (N, ∅).
@@ -340,6 +362,29 @@ class Pool:
         exact_fit = bool((counted <= EXACT_FIT * np.abs(self.odd).max()).all())
         return self._spread if exact_fit and not (self.equal_by_size or self.additive) else 0.0
 
+    @cached_property
+    def rare(self) -> Rare:
+        """The pairs that differ from most of their size.
+
+        They get rarer with the distance from the sizes where they were seen. So at a size without
+        any, the pairs of all sizes from there to the next one with some count as evidence.
+        """
+        smaller = self._smaller(self.odd)
+        off = np.zeros(len(smaller))
+        for s in np.flatnonzero(self.taken[1:]) + 1:
+            of_size = self.sizes == s
+            off[of_size] = np.abs(smaller[of_size] - np.median(smaller[of_size]))
+        pairs = off > ROUNDING * np.abs(self.odd).max()
+        count = np.bincount(self.sizes[pairs], minlength=len(self.taken))
+        usual = (self.taken >= 2) & (2 * count <= self.taken)
+        reach, seen = np.ones(len(count)), np.flatnonzero(count)
+        for s in np.flatnonzero(usual & (count == 0)) if seen.size else ():
+            nearest = seen[np.abs(seen - s).argmin()]
+            between = self.taken[nearest + 1 : s + 1] if nearest < s else self.taken[s:nearest]
+            reach[s] = between.sum() / self.taken[s]
+        share = float(pairs.sum() / max(1, self.taken[seen].sum()))
+        return Rare(pairs, usual, share, reach)
+
     @property
     def _spread(self) -> float:
         """How far pairs of one size are from each other: the mean square."""
@@ -353,10 +398,15 @@ class Pool:
 
     def _off_sizes(self, odd: FloatVector) -> FloatVector:
         """Return the values of the smaller coalitions, less the mean of their size."""
-        smaller = np.where(2 * self.members > self.n_players, -odd, odd)
+        smaller = self._smaller(odd)
         sums = np.bincount(self.sizes, smaller, minlength=len(self.taken))
         off: FloatVector = smaller - (sums / np.maximum(1, self.taken))[self.sizes]
         return off
+
+    def _smaller(self, odd: FloatVector) -> FloatVector:
+        """Return the values of the smaller coalitions of the pairs."""
+        smaller: FloatVector = np.where(2 * self.members > self.n_players, -odd, odd)
+        return smaller
 
     @cached_property
     def shares(self) -> FloatMatrix:

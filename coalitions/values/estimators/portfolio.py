@@ -198,6 +198,31 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
     return total - total.mean(), variance * (2 / n) ** 2
 
 
+def unseen(pool: Pool, residual: FloatVector) -> FloatVector:
+    """Return the variances of Shapley values by rare pairs of which none was seen with a player.
+
+    Where most pairs of a size have the same value, the others are rare. If none of the rare ones
+    is with a player, or none without, residuals say nothing of those that were missed. By Laplace's
+    rule of succession, the next pair on that side is a rare one with chance 1/(1 + pairs seen), but
+    no more often than at the sizes where there are some; and then it is missed as the others are.
+    """
+    n, rare = pool.n_players, pool.rare
+    variance = np.zeros(n)
+    if not rare.pairs.any():
+        return variance
+    square = float((residual[rare.pairs] ** 2).mean())
+    for s in np.flatnonzero(rare.usual & (pool.missing > 0)):
+        of_size = pool.sizes == s
+        inside, others = pool.signs[of_size] > 0, rare.pairs[of_size]
+        sides = [np.ones_like(inside)] if 2 * s == n else [inside, ~inside]
+        for side in sides:
+            count = side.sum(axis=0)
+            chance = np.minimum(rare.share, 1 / (1 + count * rare.reach[s]))
+            chance[side[others].any(axis=0)] = 0.0
+            variance += pool.missing[s] * chance * square / np.maximum(1, count)
+    return variance * (2 / n) ** 2
+
+
 # ----------------------------------------------------------------------------------------
 # Shapley values: models of the odd part of a game
 
@@ -264,12 +289,13 @@ class Portfolio(Estimator):
             model = mixed(pool, [one for fit in self.surrogates for one in fit(pool)])
             values = model.values + (pool.odd - model.fitted) @ pool.shares
             values += (2 * pool.odd[0] - values.sum()) / n
-            correction, variance = left_over(pool, pool.odd - model.held_out)
+            residual = pool.odd - model.held_out
+            correction, variance = left_over(pool, residual)
         size = float(correction @ correction)
         factor = max(0.0, 1 - float(variance.sum()) / size) if size > 0.0 else 0.0
         values += factor * correction
         # What was not corrected may be an error.
-        doubt = CAUTION * variance + ((1 - factor) * correction) ** 2
+        doubt = CAUTION * (variance + unseen(pool, residual)) + ((1 - factor) * correction) ** 2
         return Sampled(values, np.sqrt(doubt * few), len(rows))
 
 
