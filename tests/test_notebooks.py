@@ -38,7 +38,7 @@ def executed(path, folder):
         if cell.cell_type == "code":
             cell.outputs = []
     resources = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=120, kernel_manager_class=Own, resources=resources)
+    client = NotebookClient(notebook, timeout=250, kernel_manager_class=Own, resources=resources)
     client.execute()
     return notebook
 

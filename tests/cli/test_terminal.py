@@ -150,7 +150,7 @@ def test_ctrl_c_that_compiled_code_ignores_is_heard_a_moment_later():
         "cli.app.main()\n"
     )
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=50
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=250
     )
     assert result.returncode == 130
     assert result.stderr.splitlines() == ["coalitions: interrupted"]

@@ -48,7 +48,7 @@ def test_the_estimate_so_far_is_printed(command, flags, tmp_path):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=150)
     assert process.returncode == 130
     assert "interrupted: these are the estimates so far" in err
     document = json.loads(out)

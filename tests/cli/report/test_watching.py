@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import multiprocessing
-import time
 
 import pytest
 
@@ -17,13 +16,17 @@ from learners import run
 from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
 
 
-def slow_run(out):
-    """Run six rounds, a third of a second each."""
+def watched_run(out, written):
+    """Run six rounds; wait after each until the page was written once more."""
     import torch
+
+    def wait_for_a_page(_):
+        written.clear()
+        assert written.wait(120)
 
     torch.set_num_threads(1)  # those of the process that forked this one are not here
     config = {"rounds": 6, "clients": 2, "train_size": 20, "workers": 1}
-    run(config, out, on_round=lambda _: time.sleep(0.3))
+    run(config, out, on_round=wait_for_a_page)
 
 
 def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, typed, monkeypatch):  # noqa: F811
@@ -31,6 +34,7 @@ def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, 
 
     def recorded(folders, target, refresh=0):
         found = watching_write(folders, target, refresh)
+        written.set()
         if refresh:  # not the last page
             pages.append((len(found[1][0].history), target.read_text()[:1000]))
         return found
@@ -38,7 +42,9 @@ def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, 
     watching_write = watching.write_page
     monkeypatch.setattr(watching, "write_page", recorded)
     (tmp_path / "run").mkdir()
-    child = multiprocessing.get_context("fork").Process(target=slow_run, args=(tmp_path / "run",))
+    forked = multiprocessing.get_context("fork")
+    written = forked.Event()
+    child = forked.Process(target=watched_run, args=(tmp_path / "run", written))
     child.start()
     result = typed("report", "run", "--watch", "--every", "0.1")
     child.join()

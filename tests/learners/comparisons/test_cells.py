@@ -53,14 +53,14 @@ def test_a_kill_leaves_cells_that_go_on_as_if_nothing_had_been(tmp_path):
     child = multiprocessing.get_context("fork").Process(target=work)
     child.start()
     files = [tmp_path / "a" / name / "metrics.jsonl" for name in ("fedavg", "local")]
-    until = time.monotonic() + 60
+    until = time.monotonic() + 200
     while not all(file.exists() and file.read_bytes().count(b"\n") >= 2 for file in files):
         assert child.is_alive()
         assert time.monotonic() < until
         time.sleep(0.005)
     os.kill(child.pid, signal.SIGKILL)
     child.join()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while any((tmp_path / "a" / name / ".lock").exists() and held(tmp_path / "a" / name)
               for name in ("fedavg", "local")):  # fmt: skip
         assert time.monotonic() < until, "the cells' processes outlive the one that started them"

@@ -19,7 +19,7 @@ STARTS_A_LONG_PROGRAM = """
 import sys
 from solvers.ilp.child_process import run_program
 from solvers.solver import Limits
-pid = "import os, time; open(r'{}', 'w').write(str(os.getpid())); time.sleep(60)"
+pid = "import os, time; open(r'{}', 'w').write(str(os.getpid())); time.sleep(600)"
 run_program([sys.executable, "-c", pid.format(sys.argv[1])], Limits(None, 0.0, None, 0))
 """
 
@@ -32,8 +32,8 @@ def is_running(pid):
         return False
 
 
-def waited(condition, seconds=20.0):
-    end = time.monotonic() + seconds
+def waited(condition):
+    end = time.monotonic() + 120.0  # the machine may be busy
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()
@@ -53,4 +53,4 @@ def test_kill_9_leaves_no_program_behind(tmp_path):
     assert is_running(child)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    assert waited(lambda: not is_running(child), seconds=5.0)
+    assert waited(lambda: not is_running(child))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions.runtime import clock
 from solvers import Limits, solve
 from solvers.heuristics import _dense_kernels as _dense
 from solvers.heuristics import _sparse_kernels as _sparse
@@ -265,12 +266,13 @@ def test_a_search_whose_structures_agree_ends_soon(rng):
 
 
 @pytest.mark.parametrize("n", [120, 250])
-def test_a_time_limit_is_kept(n, rng):
+def test_a_time_limit_is_kept(n, rng, monkeypatch):
     graph = random_graph(rng, n)
     solve(graph, "local-search", time_limit=0.01)  # kernels are compiled now
-    started = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", time.process_time)  # the machine may be busy
+    started = clock()
     solution = solve(graph, "local-search", time_limit=0.3, effort=1e6)
-    assert time.monotonic() - started < 3  # generous: the machine may be busy
+    assert clock() - started < 1
     assert solution.value > 0
 
 

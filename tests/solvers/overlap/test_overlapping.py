@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -196,7 +197,8 @@ def test_twenty_players_are_searched_and_proven(rng):
     assert solution.optimal
 
 
-def test_little_time_leaves_a_bound_that_holds(rng):
+def test_little_time_leaves_a_bound_that_holds(rng, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", time.process_time)  # the machine may be busy
     matrix = np.triu(rng.normal(0.1, 1, (40, 40)), 1)
     graph = SynergyGraph(matrix + matrix.T)
     solution = solve_overlapping(graph, time_limit=1.0)
