@@ -255,13 +255,14 @@ def _price(
     """Do what `price` says."""
     nodes, triples, rules = PricingNodes(*nodes), PricingTriples(*triples), PricingRules(*rules)
     state, scratch = PricingState(*state), PricingScratch(*scratch)
+    # Local names, because numba counts references each time it takes an array out of a tuple. It
+    # does so for a row that gets a name, too, hence candidates[depth, s] wherever every set passes.
     progress, raised, excess = state.progress, state.raised, state.excess
     stack, inside, change = scratch.stack, scratch.inside, scratch.change
-    all_candidates, all_gains = scratch.candidates, scratch.gains
-    all_hopes, all_rests = scratch.hopes, scratch.rests
-    kind, best_of = scratch.kind, scratch.best_of
+    candidates, gains = scratch.candidates, scratch.gains
+    hopes, rests = scratch.hopes, scratch.rests
+    kind, best_of, top = scratch.kind, scratch.best_of, scratch.top
     held, possible = scratch.held, scratch.possible
-    # Local names, because numba counts references each time it takes an array out of a tuple.
     weights, apart, base, halves = nodes.weights, nodes.apart, nodes.base, nodes.halves
     players, loads, holds = nodes.players, nodes.loads, nodes.holds
     keep, count_price, by_kind = rules.keep, rules.count_price, rules.by_kind > 0
@@ -290,10 +291,9 @@ def _price(
             for s in range(turn):
                 j = order[s]
                 if not apart[node, j]:
-                    all_candidates[0, n] = j
+                    candidates[0, n] = j
                     # Roots before this one pay what their own search made them pay.
-                    gain = base[j] - raised[j] + weights[node, j] + change[j]
-                    all_gains[0, n] = gain
+                    gains[0, n] = base[j] - raised[j] + weights[node, j] + change[j]
                     n += 1
             if has_triples:
                 _clear_triples(triples, node, change)
@@ -311,11 +311,11 @@ def _price(
             # So many nodes must come, even if they cost something; one is added in any case.
             wanted = _missing_nodes(rules, stack[depth, PLAYERS])
             for s in range(position, min(position + places, n_candidates)):
-                if all_hopes[depth, s] <= 0 and s - position >= max(1, wanted):
+                if hopes[depth, s] <= 0 and s - position >= max(1, wanted):
                     break
-                bound += all_hopes[depth, s]
+                bound += hopes[depth, s]
             if by_kind and position < n_candidates:
-                bound = min(bound, worth + all_rests[depth, position])
+                bound = min(bound, worth + rests[depth, position])
             over = progress[STEPS] > rules.root_steps
             if position >= n_candidates or bound <= _floor(progress, excess, keep) or over:
                 inside[stack[depth, NODE]] = False
@@ -338,24 +338,22 @@ def _price(
                 return False
             # 3. Grow.
             stack[depth, POSITION] += 1
-            node = all_candidates[depth, position]
+            node = candidates[depth, position]
             if has_triples:
                 _charge_triples(triples, node, inside, change)
             n = 0
             for s in range(position + 1, n_candidates):
-                j = all_candidates[depth, s]
+                j = candidates[depth, s]
                 if not apart[node, j]:
-                    all_candidates[depth + 1, n] = j
-                    gain = all_gains[depth, s] + weights[node, j] + change[j]
-                    all_gains[depth + 1, n] = gain
+                    candidates[depth + 1, n] = j
+                    gains[depth + 1, n] = gains[depth, s] + weights[node, j] + change[j]
                     n += 1
             if has_triples:
                 _clear_triples(triples, node, change)
             spent += n_candidates - position
             progress[STEPS] += n_candidates - position
-            gain = all_gains[depth, position]
             stack[depth + 1, NODE] = node
-            stack[depth + 1, VALUE] = stack[depth, VALUE] + gain
+            stack[depth + 1, VALUE] = stack[depth, VALUE] + gains[depth, position]
             stack[depth + 1, PLAYERS] = stack[depth, PLAYERS] + players[node]
             stack[depth + 1, LOAD] = stack[depth, LOAD] + loads[node]
             stack[depth + 1, N_CANDIDATES] = n
@@ -363,8 +361,6 @@ def _price(
 
         # A new set: the nodes of the rows 0 … depth of the stack.
         inside[node] = True
-        candidates, gains = all_candidates[depth], all_gains[depth]
-        hopes, rests = all_hopes[depth], all_rests[depth]
         worth, size = stack[depth, VALUE] - count_price, stack[depth, PLAYERS]
         # 4. Fit.
         n, places = _fit(nodes, rules, scratch, depth)
@@ -373,14 +369,11 @@ def _price(
         if size >= rules.min_size and has_roles and worth > _floor(progress, excess, keep):
             _keep(state, keep, stack, depth, -1, worth)
         for s in range(n if places == 1 else 0):
-            j = candidates[s]
-            if (
-                worth + gains[s] <= _floor(progress, excess, keep)
-                or size + players[j] < rules.min_size
-            ):
+            j, more = candidates[depth, s], worth + gains[depth, s]
+            if more <= _floor(progress, excess, keep) or size + players[j] < rules.min_size:
                 continue
             if has_roles or _covers(held, holds[j]):
-                _keep(state, keep, stack, depth, j, worth + gains[s])
+                _keep(state, keep, stack, depth, j, more)
         wanted = _missing_nodes(rules, size)
         enough = n >= wanted and places >= wanted and _covers(possible, possible)
         if places <= 1 or not enough:
@@ -389,7 +382,7 @@ def _price(
             # 6. Hope.
             others = places - 1
             if by_kind:
-                n_kinds = _sort_out(candidates, n, apart, kind)
+                n_kinds = _sort_out(candidates[depth], n, apart, kind)
                 others = min(others, n_kinds - 1)
                 places = min(places, n_kinds)
                 spent += n * n // 4
@@ -397,37 +390,40 @@ def _price(
             for d in range(depth + 1 if has_triples else 0):
                 _share_triples(triples, stack[d, NODE], inside, change)
             for s in range(n):
-                j = candidates[s]
+                j = candidates[depth, s]
                 half = halves[j, others]
                 if by_kind:
-                    around = _around(j, candidates, n, weights, apart, kind, best_of)
+                    around = _around(j, candidates[depth], n, weights, apart, kind, best_of)
                     half = min(half, (around + 1) // 2)
-                hopes[s] = gains[s] + half + change[j]
+                hopes[depth, s] = gains[depth, s] + half + change[j]
             for d in range(depth + 1 if has_triples else 0):
                 _clear_triples(triples, stack[d, NODE], change)
             # 7. Prune.
             needed = _floor(progress, excess, keep) - worth
             if by_kind:
-                total = _set_rests(candidates, hopes, n, kind, best_of, rests)
-                n = _prune_by_kind(candidates, gains, hopes, n, needed, kind, best_of, total)
+                total = _set_rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
+                n = _prune_by_kind(
+                    candidates[depth], gains[depth], hopes[depth], n, needed, kind, best_of, total
+                )
             elif others <= SHORT_LIST:
                 spent += n
                 progress[STEPS] += n
-                n = _prune(candidates, gains, hopes, n, needed, others, wanted - 1, scratch.top)
+                n = _prune(candidates, gains, hopes, depth, n, needed, others, wanted - 1, top)
             # 8. Sort.
-            _sort_by_hope(candidates, gains, hopes, n)
+            _sort_by_hope(candidates, gains, hopes, depth, n)
             if by_kind:
-                _set_rests(candidates, hopes, n, kind, best_of, rests)
+                _set_rests(candidates[depth], hopes[depth], n, kind, best_of, rests[depth])
         if depth == 0:
             limit = worth
             for s in range(min(n, places)):
-                limit += max(0, hopes[s])
+                limit += max(0, hopes[depth, s])
             progress[LIMIT] = limit
         stack[depth, N_CANDIDATES], stack[depth, POSITION], stack[depth, PLACES] = n, 0, places
 
 
 # ----------------------------------------------------------------------------------------
-# Steps 2 to 5. What every set needs is inlined by force; to inline the rest, too, made it slower.
+# Steps 2 to 5. What every set needs is inlined by force. Step 2, 3 or 5 in a function of its own
+# takes a quarter more CPU time, inlined or not: numba counts references for each array argument.
 
 
 @njit(cache=True, forceinline=True)
@@ -481,7 +477,7 @@ def _fit(
     """
     stack, held, possible = scratch.stack, scratch.held, scratch.possible
     players, loads, holds = nodes.players, nodes.loads, nodes.holds
-    candidates, gains = scratch.candidates[depth], scratch.gains[depth]
+    candidates, gains = scratch.candidates, scratch.gains
     for r in range(len(held)):
         held[r] = False
         for d in range(depth + 1):
@@ -491,9 +487,9 @@ def _fit(
     load_room = rules.max_load - stack[depth, LOAD]
     n, lightest = 0, rules.max_load + 1
     for s in range(stack[depth, N_CANDIDATES]):
-        j = candidates[s]
+        j = candidates[depth, s]
         if players[j] <= room and loads[j] <= load_room:
-            candidates[n], gains[n] = j, gains[s]
+            candidates[depth, n], gains[depth, n] = j, gains[depth, s]
             lightest = min(lightest, loads[j])
             for r in range(len(possible)):
                 possible[r] |= holds[j, r]
@@ -560,25 +556,26 @@ def _share_triples(
                 change[triples.members[triple, s]] += (triples.prices[triple] + 1) // 2
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _prune(
-    candidates: IntVector,
-    gains: IntVector,
-    hopes: IntVector,
+    candidates: IntMatrix,
+    gains: IntMatrix,
+    hopes: IntMatrix,
+    depth: int,
     n: int,
     needed: int,
     others: int,
     others_wanted: int,
     top: IntVector,
 ) -> int:
-    """Leave out candidates whose hope is too low; return how many are left.
+    """Leave out candidates of a row whose hope is too low; return how many are left.
 
     A set with candidate j is worth at most ``worth + hopes[j] + rest``. The rest is the sum of the
     largest hopes, as many as there are others; negative ones only as far as others are wanted.
     """
     n_top = 0
     for s in range(n):
-        hope = hopes[s]
+        hope = hopes[depth, s]
         if n_top == others and hope <= top[n_top - 1]:
             continue
         if n_top < others:
@@ -595,28 +592,31 @@ def _prune(
             rest += top[s]
     m = 0
     for s in range(n):
-        if hopes[s] + rest > needed:
-            candidates[m], gains[m], hopes[m] = candidates[s], gains[s], hopes[s]
+        if hopes[depth, s] + rest > needed:
+            candidates[depth, m] = candidates[depth, s]
+            gains[depth, m], hopes[depth, m] = gains[depth, s], hopes[depth, s]
             m += 1
     return m
 
 
-@njit(cache=True)
-def _sort_by_hope(candidates: IntVector, gains: IntVector, hopes: IntVector, n: int) -> None:
-    """Sort n candidates by descending hope (Shell's method with gaps 1, 4, 13, …)."""
+@njit(cache=True, forceinline=True)
+def _sort_by_hope(
+    candidates: IntMatrix, gains: IntMatrix, hopes: IntMatrix, depth: int, n: int
+) -> None:
+    """Sort the n candidates of a row by descending hope (Shell's method with gaps 1, 4, 13, …)."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for s in range(gap, n):
-            hope, gain, j = hopes[s], gains[s], candidates[s]
+            hope, gain, j = hopes[depth, s], gains[depth, s], candidates[depth, s]
             at = s
-            while at >= gap and hopes[at - gap] < hope:
-                hopes[at] = hopes[at - gap]
-                gains[at] = gains[at - gap]
-                candidates[at] = candidates[at - gap]
+            while at >= gap and hopes[depth, at - gap] < hope:
+                hopes[depth, at] = hopes[depth, at - gap]
+                gains[depth, at] = gains[depth, at - gap]
+                candidates[depth, at] = candidates[depth, at - gap]
                 at -= gap
-            hopes[at], gains[at], candidates[at] = hope, gain, j
+            hopes[depth, at], gains[depth, at], candidates[depth, at] = hope, gain, j
         gap //= 3
 
 
