@@ -18,7 +18,14 @@ import numpy as np
 from coalitions.game import IntMatrix, IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock
-from solvers.branch_and_cut.plain import FEW_GROUPS, plain_greedy
+from solvers.branch_and_cut.partition_problem import (
+    FEW_GROUPS,
+    PartitionIncumbent,
+    PartitionProblem,
+    merges,
+    trimmed,
+)
+from solvers.branch_and_cut.plain import plain_greedy
 from solvers.demands import Sizes
 from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.proofs.certificate import Certificate, Part
@@ -37,7 +44,6 @@ from solvers.solver import (
 
 if TYPE_CHECKING:
     from solvers.branch_and_cut.branching import PartitionRecord
-    from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -94,8 +100,6 @@ class BranchAndCut(Solver):
         sizes: Sizes | None = None,
     ) -> Answer:
         """Return the best structure, a bound, and a way to a certificate of it."""
-        from solvers.branch_and_cut.partition_problem import PartitionIncumbent
-
         seconds, n = limits.seconds_left, graph.n_players
         if n > FEW_GROUPS and SHARE_OF_PREPARATION * seconds < SECONDS_PER_PAIR * n**2:
             found = _unproven(graph, limits, warm_start)
@@ -198,8 +202,6 @@ class _Task:
 
     @classmethod
     def of(cls, graph: SynergyGraph, limits: Limits) -> _Task:
-        from solvers.branch_and_cut.partition_problem import PartitionProblem, merges, trimmed
-
         n = graph.n_players
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
@@ -323,7 +325,6 @@ def _certified(
     graph: SynergyGraph, labels: IntVector, seed: int, seconds: float
 ) -> Certificate | None:
     """Return a certificate of the bound that can be proven for a known structure in that time."""
-    from solvers.branch_and_cut.partition_problem import PartitionIncumbent
     from solvers.branch_and_cut.russian_dolls import closed_by_russian_dolls
 
     deadline = None if seconds == math.inf else clock() + seconds

@@ -37,8 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coalitions.game import BoolMatrix, BoolVector, FloatVector, IntMatrix, IntVector
-from solvers.branch_and_cut.partition_problem import PartitionProblem
-from solvers.branch_and_cut.plain import FEW_GROUPS
+from solvers.branch_and_cut.partition_problem import FEW_GROUPS, PartitionProblem
 from solvers.reductions import components
 from solvers.solver import RandomState
 

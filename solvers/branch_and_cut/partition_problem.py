@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from coalitions.game import BoolMatrix, FloatMatrix, IntMatrix, IntVector
-from solvers.branch_and_cut.plain import is_plain, plain_merges
+from solvers.branch_and_cut.plain import plain_merges
 from solvers.reductions import components, numbered
 from solvers.solver import RandomState, random_state
 
@@ -108,6 +108,30 @@ def _summed(matrix: IntMatrix, order: IntVector, starts: IntVector) -> IntMatrix
     rows = np.add.reduceat(matrix[order], starts, axis=0)
     columns: IntMatrix = np.add.reduceat(rows[:, order], starts, axis=1)
     return columns
+
+
+# ----------------------------------------------------------------------------------------
+# Few groups: plain Python serves until a process has spent about as long with it as kernels take to
+# load.
+
+FEW_GROUPS = 20
+"""Up to this many groups plain Python proves the best structure in about a second at worst."""
+
+ENOUGH_STEPS = 2_000_000
+"""Steps of plain Python in a process, 0.7 s, after which kernels are worth loading."""
+
+_spent = 0
+
+
+def is_plain(n_groups: int) -> bool:
+    """Tell whether a problem of that size is one for plain Python now."""
+    return n_groups <= FEW_GROUPS and _spent < ENOUGH_STEPS
+
+
+def spend(steps: int) -> None:
+    """Note steps that were taken in plain Python."""
+    global _spent
+    _spent += steps
 
 
 # ----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 To solve a dozen players takes a millisecond, but to import a compiler a second, and to run it ten.
 So the integer searches exist twice, step for step the same: whichever runs, the answer is the same.
-Plain Python serves until a process has spent about as long with it as kernels take to load.
+`solvers.branch_and_cut.partition_problem.is_plain` says when these run.
 """
 
 from __future__ import annotations
@@ -13,33 +13,14 @@ import numpy as np
 
 from coalitions.game import BoolMatrix, BoolVector, IntMatrix, IntVector
 
-FEW_GROUPS = 20
-"""Up to this many groups plain Python proves the best structure in about a second at worst."""
-
-ENOUGH_STEPS = 2_000_000
-"""Steps of plain Python in a process, 0.7 s, after which kernels are worth loading."""
-
 STEPS_BETWEEN_GLANCES = 50_000
 """Steps between two looks at the clock: a fiftieth of a second."""
-
-_spent = 0
-
-
-def is_plain(n_groups: int) -> bool:
-    """Tell whether a problem of that size is one for plain Python now."""
-    return n_groups <= FEW_GROUPS and _spent < ENOUGH_STEPS
-
-
-def spend(steps: int) -> None:
-    """Note steps that were taken in plain Python."""
-    global _spent
-    _spent += steps
 
 
 def plain_russian_dolls(
     weights: IntMatrix, floor: int, most_steps: int, expired: Callable[[], bool]
-) -> tuple[bool, IntVector]:
-    """Return what `best_of_dolls` returns for a start where everybody is alone.
+) -> tuple[bool, IntVector, int]:
+    """Return what the kernel `russian_dolls` returns for players in order, and the steps it took.
 
     When time has `expired`, the labels are of the best structure so far, the rest put where they
     gain most.
@@ -104,14 +85,13 @@ def plain_russian_dolls(
             if bound <= known:
                 continue
             if steps > most_steps:
-                spend(steps)
-                return False, np.array(best)
+                return False, np.array(best), steps
             if steps > glance:
                 glance += STEPS_BETWEEN_GLANCES
                 if expired():
                     for player in range(first - 1, -1, -1):
                         _extend(w, best, player, 0)
-                    return False, np.array(best)
+                    return False, np.array(best), steps
             depth = new
             value[depth], blocks[depth], turn[depth] = worth, used, 0
             # The most attractive block first; the empty one is number `used`.
@@ -123,8 +103,7 @@ def plain_russian_dolls(
                     p -= 1
                 ranked[p] = c
         best_value[first] = known
-    spend(steps)
-    return True, np.array(best)
+    return True, np.array(best), steps
 
 
 def _extend(weights: list[list[int]], best: list[int], first: int, value: int) -> int:

@@ -22,8 +22,14 @@ from collections.abc import Callable
 import numpy as np
 
 from coalitions.game import BoolMatrix, IntMatrix, IntVector
-from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
-from solvers.branch_and_cut.plain import FEW_GROUPS, is_plain, plain_russian_dolls
+from solvers.branch_and_cut.partition_problem import (
+    FEW_GROUPS,
+    PartitionIncumbent,
+    PartitionProblem,
+    is_plain,
+    spend,
+)
+from solvers.branch_and_cut.plain import plain_russian_dolls
 from solvers.demands import Sizes
 from solvers.proofs.teams import GroupPrices
 
@@ -88,7 +94,9 @@ def _best(
 ) -> tuple[bool, IntVector]:
     """Search in plain Python or by the kernel: both take the same steps."""
     if is_plain(len(weights)) and most_steps < STEPS_FOR_SYMMETRY:
-        return plain_russian_dolls(weights, floor, most_steps, expired)
+        done, labels, steps = plain_russian_dolls(weights, floor, most_steps, expired)
+        spend(steps)
+        return done, labels
     from solvers.branch_and_cut._cut_kernels import russian_dolls
 
     done, labels = russian_dolls(weights, np.arange(len(weights)), floor, most_steps)

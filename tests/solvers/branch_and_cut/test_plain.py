@@ -8,10 +8,16 @@ import pytest
 from coalitions import SynergyGraph
 from solvers import solve, verify
 from solvers.branch_and_cut import _cut_kernels as compiled_dual
-from solvers.branch_and_cut import plain, plain_dual
+from solvers.branch_and_cut import partition_problem, plain, plain_dual
 from solvers.branch_and_cut._cut_kernels import russian_dolls
 from solvers.branch_and_cut.lagrangian_dual import LONGEST
-from solvers.branch_and_cut.partition_problem import merges
+from solvers.branch_and_cut.partition_problem import (
+    ENOUGH_STEPS,
+    FEW_GROUPS,
+    is_plain,
+    merges,
+    spend,
+)
 from solvers.solver import random_state
 
 
@@ -32,7 +38,7 @@ def test_dolls_end_where_the_kernel_does(most_steps):
         rng = np.random.default_rng(seed)
         weights = random_weights(rng, int(rng.integers(2, 13)))
         floor = int(rng.integers(0, 3))
-        done, labels = plain.plain_russian_dolls(weights, floor, most_steps, never)
+        done, labels, _ = plain.plain_russian_dolls(weights, floor, most_steps, never)
         theirs = russian_dolls(weights, np.arange(len(weights)), floor, most_steps)
         assert done == theirs[0]
         assert labels.tolist() == theirs[1].tolist()
@@ -44,7 +50,7 @@ def test_mergers_are_those_of_the_kernel(monkeypatch):
         rng = np.random.default_rng(seed)
         weights = random_weights(rng, int(rng.integers(2, 13)))
         found = plain.plain_merges(weights)
-        monkeypatch.setattr(plain, "_spent", plain.ENOUGH_STEPS)
+        monkeypatch.setattr(partition_problem, "_spent", ENOUGH_STEPS)
         assert found == merges(weights)
         counted += len(found)
     assert counted > 100
@@ -57,8 +63,8 @@ def test_few_players_have_one_answer_whoever_works(monkeypatch):
         weights = rng.choice([-1.0, 1.0], (n, n)) if seed % 2 else rng.normal(size=(n, n))
         graph = SynergyGraph(np.triu(weights, 1) + np.triu(weights, 1).T)
         answers = []
-        for spent in (0, plain.ENOUGH_STEPS):
-            monkeypatch.setattr(plain, "_spent", spent)
+        for spent in (0, ENOUGH_STEPS):
+            monkeypatch.setattr(partition_problem, "_spent", spent)
             for certificate in (False, True):
                 solution = solve(graph, certificate=certificate)
                 answers.append((solution.structure, solution.value, solution.bound))
@@ -67,17 +73,17 @@ def test_few_players_have_one_answer_whoever_works(monkeypatch):
 
 
 def test_plain_python_serves_until_kernels_are_worth_loading(monkeypatch):
-    monkeypatch.setattr(plain, "_spent", 0)
-    assert plain.is_plain(plain.FEW_GROUPS)
-    assert not plain.is_plain(plain.FEW_GROUPS + 1)
-    plain.spend(plain.ENOUGH_STEPS)
-    assert not plain.is_plain(2)
+    monkeypatch.setattr(partition_problem, "_spent", 0)
+    assert is_plain(FEW_GROUPS)
+    assert not is_plain(FEW_GROUPS + 1)
+    spend(ENOUGH_STEPS)
+    assert not is_plain(2)
 
 
 def test_time_that_is_up_leaves_a_structure_no_worse_than_greedy():
     rng = np.random.default_rng(3)
     weights = random_weights(rng, 20)
-    done, labels = plain.plain_russian_dolls(weights, 0, 10**9, lambda: True)
+    done, labels, _ = plain.plain_russian_dolls(weights, 0, 10**9, lambda: True)
     assert not done
     assert len(labels) == 20
     greedy = plain.plain_greedy(weights)
