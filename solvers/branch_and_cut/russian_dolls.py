@@ -224,8 +224,7 @@ class ConflictColumns:
             Source of randomness.
         """
         from coalitions.runtime import one_blas_thread
-        from solvers.branch_and_price.branch_and_price import TeamIncumbent as Best
-        from solvers.branch_and_price.branch_and_price import TeamProblem as Priced
+        from solvers.branch_and_price.branch_and_price import TeamIncumbent, TeamProblem
         from solvers.branch_and_price.team_search import TeamSearch
 
         problem, incumbent = self._problem, self._incumbent
@@ -239,8 +238,8 @@ class ConflictColumns:
             m,
             apart=tuple((first, second) for first, second in pairs),
         )
-        priced = Priced.of(np.where(self._conflicts, 0, problem.weights), sizes)
-        best = Best(priced, seed=seed, expired=incumbent.expired)
+        priced = TeamProblem.of(np.where(self._conflicts, 0, problem.weights), sizes)
+        best = TeamIncumbent(priced, seed=seed, expired=incumbent.expired)
         groups = tuple(
             tuple(np.flatnonzero(problem.groups == group).tolist()) for group in range(m)
         )

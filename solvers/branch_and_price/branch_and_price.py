@@ -205,13 +205,11 @@ def _certified(
 
 def _general_bound(graph: SynergyGraph, incumbent: TeamIncumbent, limits: Limits) -> float:
     """Return a bound on all structures, whatever their sizes; the best may meet the demands."""
-    from solvers.branch_and_cut.branch_and_cut import BranchAndCut
-
     if not (graph.edges.weight > 0).any():
         return 0.0
     seconds = min(SHARE_OF_BOUND * limits.seconds_left, LONGEST_BOUND)
     part = replace(limits, deadline=clock() + seconds, report=None)
-    found = BranchAndCut().search(graph, limits=part)
+    found = SOLVERS["branch-and-cut"]().search(graph, limits=part)
     incumbent.begin(found.labels)
     if incumbent.labels is not None:
         incumbent.improve(incumbent.labels, WIDE_ROUNDS)
