@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from coalitions.errors import InvalidInputError, shown, spoken, warn_caller
 from coalitions.formatting import composed, many
@@ -275,9 +275,7 @@ class SynergyGraph:
                     f"a matrix of {n} × {n} synergies would take {n * n * 8 / 2**30:.1f} GiB;"
                     f" above {DENSE_LIMIT} players use .edges"
                 )
-            i, j, weight = self.edges
-            matrix = np.zeros((n, n))
-            matrix[i, j] = matrix[j, i] = weight
+            matrix = matrix_of_pairs(n, *self.edges)
             matrix.flags.writeable = False
             self._matrix = matrix
         return self._matrix
@@ -521,6 +519,26 @@ class SynergyGraph:
 
     def __repr__(self) -> str:
         return f"SynergyGraph({self.n_players} players, {len(self.edges.weight)} edges)"
+
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def matrix_of_pairs(
+    n_players: int, i: IntVector, j: IntVector, numbers: NDArray[Number]
+) -> NDArray[Number]:
+    """Return the symmetric matrix [n, n] that has a number at each pair (i, j), else zeros.
+
+    Examples
+    --------
+    >>> matrix_of_pairs(3, np.array([0]), np.array([2]), np.array([7]))
+    array([[0, 0, 7],
+           [0, 0, 0],
+           [7, 0, 0]])
+    """
+    matrix = np.zeros((n_players, n_players), numbers.dtype)
+    matrix[i, j] = matrix[j, i] = numbers
+    return matrix
 
 
 def weight_sum(weights: FloatVector) -> float:

@@ -11,7 +11,7 @@ from coalitions.checks import Seed, generator_of, whole_number
 from coalitions.errors import BudgetError
 from coalitions.game import Game, players_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from coalitions.registry import Registry
 from coalitions.values.budget import Evaluator
 from coalitions.values.interactions import pairwise_interactions
@@ -118,9 +118,8 @@ def pair_synergy(game: Game, *, budget: int | None, rng: np.random.Generator) ->
     coalitions[rows, i] = coalitions[rows, j] = True
     values = Evaluator(game, needed)(coalitions)
     alone = values[1 : n + 1]
-    synergies = np.zeros((n, n))
-    synergies[i, j] = synergies[j, i] = values[n + 1 :] - alone[i] - alone[j] + values[0]
-    return SynergyGraph(synergies)
+    pairs = values[n + 1 :] - alone[i] - alone[j] + values[0]
+    return SynergyGraph(matrix_of_pairs(n, i, j, pairs))
 
 
 # ----------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from coalitions.errors import InvalidInputError, MissingDependencyError
 from coalitions.extras import install_command
 from coalitions.game import FloatMatrix, IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from coalitions.registry import Registry
 from coalitions.runtime import clock
 
@@ -287,10 +287,7 @@ def matrix_of(graph: SynergyGraph) -> FloatMatrix:
     """Return the synergies as a fresh matrix [n, n], whatever the graph is made of."""
     if not graph.is_sparse:
         return graph.matrix.copy()
-    i, j, weight = graph.edges
-    matrix = np.zeros((graph.n_players, graph.n_players))
-    matrix[i, j] = matrix[j, i] = weight
-    return matrix
+    return matrix_of_pairs(graph.n_players, *graph.edges)
 
 
 def synergies_between(weights: FloatMatrix, groups: IntVector) -> FloatMatrix:

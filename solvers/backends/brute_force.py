@@ -10,7 +10,7 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.game import BoolVector, IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from solvers.demands import Sizes, first_structure
 from solvers.optimality import rounded_up
 from solvers.reductions import integer_weights
@@ -56,8 +56,7 @@ class BruteForce(Solver):
         # Whole numbers add up without roundings.
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
-        matrix = np.zeros((n, n), np.int64)
-        matrix[i, j] = matrix[j, i] = scaled.integers
+        matrix = matrix_of_pairs(n, i, j, scaled.integers)
         labels = np.zeros((1, 1), np.int8)
         values = np.zeros(1, np.int64)
         for player in range(1, n):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from coalitions.game import IntMatrix, IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from coalitions.runtime import clock
 from solvers.branch_and_cut.partition_problem import (
     FEW_GROUPS,
@@ -205,8 +205,7 @@ class _Task:
         n = graph.n_players
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
-        untrimmed = np.zeros((n, n), np.int64)
-        untrimmed[i, j] = untrimmed[j, i] = scaled.integers
+        untrimmed = matrix_of_pairs(n, i, j, scaled.integers)
         weights = trimmed(untrimmed)
         rules = merges(weights, lambda: limits.expired)
         problem = PartitionProblem.undecided(weights)

@@ -38,7 +38,7 @@ import numpy as np
 
 from coalitions.errors import InfeasibleError, NoSolutionError
 from coalitions.game import BoolMatrix, BoolVector, IntMatrix, IntVector
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from coalitions.runtime import clock
 from solvers.demands import Sizes, first_structure
 from solvers.optimality import OPTIMALITY_TOLERANCE
@@ -113,9 +113,7 @@ class BranchAndPrice(Solver):
             sizes = Sizes(np.ones(n, np.int64), 1, n, 1, n)
         i, j, weight = graph.edges
         scaled = integer_weights(weight)
-        weights = np.zeros((n, n), np.int64)
-        weights[i, j] = weights[j, i] = scaled.integers
-        problem = TeamProblem.of(weights, sizes)
+        problem = TeamProblem.of(matrix_of_pairs(n, i, j, scaled.integers), sizes)
         wide = problem.places > WIDE and n > 2 * WIDE and not self.certify
         seconds = limits.seconds_left
         with one_blas_thread():

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from coalitions.graph import SynergyGraph
+from coalitions.graph import SynergyGraph, matrix_of_pairs
 from solvers.demands import Sizes
 from solvers.reductions import integer_weights
 from solvers.solver import Limits
@@ -117,8 +117,7 @@ def _of_best_partners(graph: SynergyGraph, sizes: Sizes) -> float:
     n = graph.n_players
     i, j, weight = graph.edges
     scaled = integer_weights(weight)
-    matrix = np.zeros((n, n), np.int64)
-    matrix[i, j] = matrix[j, i] = scaled.integers
+    matrix = matrix_of_pairs(n, i, j, scaled.integers)
     most = np.minimum(sizes.max_size - sizes.players, n - 1)
     lacking = np.maximum(sizes.min_size - sizes.players, 0)
     least = np.minimum(-(-lacking // sizes.players.max()), most)

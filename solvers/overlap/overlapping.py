@@ -13,7 +13,7 @@ import numpy as np
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolVector, IntVector
-from coalitions.graph import SynergyGraph, weight_sum
+from coalitions.graph import SynergyGraph, matrix_of_pairs, weight_sum
 from coalitions.runtime import clock
 from coalitions.structure import numbering
 from solvers.optimality import is_optimal, rounded_up
@@ -166,8 +166,7 @@ def solve_overlapping(
     i, j, _ = graph.edges
     weight, price = conditioned_for_overlap(graph, float(membership_cost))
     scaled = integer_weights(np.append(weight, -price))
-    pairs = np.zeros((n, n), np.int64)
-    pairs[i, j] = pairs[j, i] = scaled.integers[:-1]
+    pairs = matrix_of_pairs(n, i, j, scaled.integers[:-1])
     cost = -int(scaled.integers[-1])
     total = int(np.abs(scaled.integers[:-1]).sum()) + n * cost
     rules = OverlapRules.of(n, memberships, shared, total)
