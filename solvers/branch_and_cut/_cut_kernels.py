@@ -31,7 +31,16 @@ import numpy as np
 
 from coalitions.compiling import copy_into, njit
 from coalitions.game import BoolVector, FloatVector, IntMatrix, IntVector
-from solvers.branch_and_cut.lagrangian_dual import LONGEST, WIDEST, Ages, Singles, Smalls
+from solvers.branch_and_cut.lagrangian_dual import (
+    LONGEST,
+    WIDEST,
+    Ages,
+    CutRows,
+    DualPoint,
+    Singles,
+    Smalls,
+    TriangleRows,
+)
 from solvers.heuristics.random_numbers import RandomState, below, uniform
 
 # ----------------------------------------------------------------------------------------
@@ -228,20 +237,9 @@ in another in code from the cache, and a first run would not take the path of th
 def ascend(
     weights: Singles,
     undecided: Singles,
-    pairs: Smalls,
-    y: Singles,
-    previous_y: Singles,
-    steps: Singles,
-    pointer: IntVector,
-    cut_pairs: Smalls,
-    signs: Singles,
-    sides: Singles,
-    cut_y: Singles,
-    previous_cut_y: Singles,
-    cut_steps: Singles,
-    reduced: Singles,
-    previous_reduced: Singles,
-    x: Singles,
+    triangles: TriangleRows,
+    cuts: CutRows,
+    point: DualPoint,
     mu: float,
     decay: float,
     momentum: float,
@@ -249,9 +247,11 @@ def ascend(
 ) -> tuple[float, float, float]:
     """Take accelerated gradient steps on the smoothed dual; return U, μ and the momentum.
 
-    `pairs` [t, 3] are the pairs of each triangle, the one between its two outer groups last;
-    `sides` are the right-hand sides of the cuts.
+    The values of `triangles` and `cuts`, and `point`, are changed in place.
     """
+    pairs, y, previous_y, steps = triangles
+    pointer, cut_pairs, signs, sides, cut_y, previous_cut_y, cut_steps = cuts
+    reduced, previous_reduced, x = point
     size = len(weights)
     m = int(math.sqrt(size) + 0.5)
     one, zero = np.float32(1.0), np.float32(0.0)

@@ -13,33 +13,34 @@ import math
 import numpy as np
 
 from coalitions.game import FloatVector, IntMatrix, IntVector
-from solvers.branch_and_cut.lagrangian_dual import LONGEST, WIDEST, Ages, Singles, Smalls
+from solvers.branch_and_cut.lagrangian_dual import (
+    LONGEST,
+    WIDEST,
+    Ages,
+    CutRows,
+    DualPoint,
+    Singles,
+    Smalls,
+    TriangleRows,
+)
 from solvers.solver import RandomState
 
 
 def ascend(
     weights: Singles,
     undecided: Singles,
-    pairs: Smalls,
-    y: Singles,
-    previous_y: Singles,
-    steps: Singles,
-    pointer: IntVector,
-    cut_pairs: Smalls,
-    signs: Singles,
-    sides: Singles,
-    cut_y: Singles,
-    previous_cut_y: Singles,
-    cut_steps: Singles,
-    reduced: Singles,
-    previous_reduced: Singles,
-    x: Singles,
+    triangles: TriangleRows,
+    cuts: CutRows,
+    point: DualPoint,
     mu: float,
     decay: float,
     momentum: float,
     iterations: int,
 ) -> tuple[float, float, float]:
     """Take accelerated gradient steps on the smoothed dual; return U, μ and the momentum."""
+    pairs, y, previous_y, steps = triangles
+    pointer, cut_pairs, signs, sides, cut_y, previous_cut_y, cut_steps = cuts
+    reduced, previous_reduced, x = point
     t, size = len(y), len(weights)
     # Triangles and cuts are rows alike: cells of pairs with signs, one row after the other.
     cells = np.concatenate([pairs.ravel(), cut_pairs]).astype(np.intp)

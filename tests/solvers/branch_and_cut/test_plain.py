@@ -168,10 +168,13 @@ def test_a_few_steps_of_the_dual_go_where_the_kernel_goes():
         y, cut_y = np.zeros(len(keys), np.float32), np.zeros(len(cuts), np.float32)
         x, reduced = np.zeros(m * m, np.float32), weights.copy()
         bound, mu, _ = tools.ascend(
-            *(weights, np.ones(m * m, np.float32), pairs, y, y.copy()),
-            *(np.full(len(y), 0.05, np.float32), pointer, cells, signs),
-            *(heads.astype(np.float32), cut_y, cut_y.copy()),
-            *(np.full(len(cut_y), 0.02, np.float32), reduced, reduced.copy(), x),
+            *(weights, np.ones(m * m, np.float32)),
+            (pairs, y, y.copy(), np.full(len(y), 0.05, np.float32)),
+            (
+                *(pointer, cells, signs, heads.astype(np.float32)),
+                *(cut_y, cut_y.copy(), np.full(len(cut_y), 0.02, np.float32)),
+            ),
+            (reduced, reduced.copy(), x),
             *(0.2, 0.99, 1.0, 30),
         )
         ends.append((bound, mu, float(y.sum()), float(cut_y.sum())))
