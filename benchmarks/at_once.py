@@ -45,7 +45,8 @@ from learners.measures.goal import goal_of
 from learners.models.network import build_model
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.run import data_of, run
+from learners.runs.prepare import data_of
+from learners.runs.run import run
 from learners.server.federation import Federation, Round
 from learners.settings.config import RunConfig
 from tests.learners.rehearsal import rehearse

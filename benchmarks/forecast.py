@@ -29,7 +29,7 @@ def told(settings: dict) -> tuple[float, float]:
 
 def measured(settings: dict) -> tuple[float, float]:
     """Return the processor time of the rounds of a real run, and its peak of memory."""
-    from learners.runs import run as experiment
+    from learners.runs import prepare as experiment
 
     prepared = experiment.prepare(experiment.RunConfig.of(settings))
     experiment.prepare = lambda config: prepared

@@ -26,7 +26,7 @@ def own_document(config: RunConfig, n_clients: int | None) -> dict[str, Any]:
 
     outcome = read_own(config)
     if n_clients is not None:
-        check_clients(Path(config.dataset), outcome, n_clients)
+        check_clients(Path(config.dataset), len(outcome.clients), n_clients)
     data = federation_of_outcome(config, outcome)
     table = outcome if isinstance(outcome, EncodedTable) else None
     return {

@@ -156,7 +156,7 @@ def _check_clients(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
     config = RunConfig.of(values)
     if has_own_data(config):
-        check_clients(Path(config.dataset), read_own(config), config.clients)
+        check_clients(Path(config.dataset), len(read_own(config).clients), config.clients)
 
 
 def _whole_path(dataset: str) -> str:

@@ -35,7 +35,7 @@ from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
 from learners.runs.initial_weights import bound_to_weights, load_weights
-from learners.runs.run import data_of
+from learners.runs.prepare import data_of
 from learners.settings.config import RunConfig
 from learners.settings.schedules import learning_rate
 

@@ -24,8 +24,9 @@ import torch
 
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
-from learners.runs.inputs import UserInputs
-from learners.runs.run import OnRound, Result, resume, run
+from learners.runs.inputs import LastData, UserInputs
+from learners.runs.prepare import prepare
+from learners.runs.run import OnRound, Result, begin, go_on
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
 NO_INPUTS = UserInputs()
@@ -51,6 +52,8 @@ class Cell:
         The domains of its clients, if the plan knows them.
     inputs
         What the user passed beside the settings: data, a network, a loss, metrics.
+    last
+        Has the data of the run before, which another cell may have, too.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Cell:
     stage: Stage = "new"
     domains: tuple[str, ...] = ()
     inputs: UserInputs = field(default=NO_INPUTS, repr=False)
+    last: LastData = field(default_factory=LastData, repr=False, compare=False)
 
     def result(self, on_round: OnRound | None = None, workers: int | None = None) -> Result:
         """Return what came out: read, resumed or run, whichever is left to do.
@@ -70,24 +74,15 @@ class Cell:
         workers
             Worker processes of the run, if not what its settings say.
         """
-        inputs = vars(self.inputs)
+        own, last = self.inputs, self.last
         try:
             if self.folder is not None and self.stage in ("begun", "finished"):
-                return resume(self.folder, on_round=on_round, workers=workers, **inputs)
-            return run(
-                self.config if workers is None else replace(self.config, workers=workers),
-                self.folder,
-                force=self.stage == "other settings",
-                on_round=on_round,
-                tell=_ignore,
-                **inputs,
-            )
+                return go_on(self.folder, own, last, on_round=on_round, workers=workers)
+            config = self.config if workers is None else replace(self.config, workers=workers)
+            force = self.stage == "other settings"
+            return begin(prepare(config, own, last), self.folder, force=force, on_round=on_round)
         except CoalitionError as error:
             raise type(error)(f"{self.name}, seed {self.config.seed}: {error}") from None
-
-
-def _ignore(sentence: str) -> None:
-    """Say nothing: planning the cell has already described its data."""
 
 
 class CellWatch(Protocol):
@@ -124,6 +119,7 @@ def planned_cell(
     force: bool = False,
     domains: tuple[str, ...] = (),
     inputs: UserInputs = NO_INPUTS,
+    last: LastData | None = None,
 ) -> Cell:
     """Return a cell with how far it is, from what is in its folder.
 
@@ -141,8 +137,11 @@ def planned_cell(
         Its clients' domains.
     inputs
         What the user passed beside the settings.
+    last
+        Has the data of the run before; cells that share it have them dealt once.
     """
-    return Cell(name, config, folder, _stage(folder, config, force), domains, inputs)
+    stage = _stage(folder, config, force)
+    return Cell(name, config, folder, stage, domains, inputs, last or LastData())
 
 
 def run_cells(
@@ -196,9 +195,13 @@ def tried_cells(
     if jobs < 0:
         raise InvalidInputError(f"jobs must be 0 or more, not {jobs}")
     jobs = min(jobs or cores(), len(cells))
-    if jobs <= 1:
-        return _in_turn(cells, watch, tolerant)
-    return _at_a_time(cells, jobs, watch, tolerant)
+    try:
+        if jobs <= 1:
+            return _in_turn(cells, watch, tolerant)
+        return _at_a_time(cells, jobs, watch, tolerant)
+    finally:
+        for cell in cells:
+            cell.last.forget()
 
 
 def _in_turn(

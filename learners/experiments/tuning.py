@@ -29,8 +29,9 @@ from learners.experiments.search_space import (
 from learners.experiments.variants import Variant, variant_of, with_seed
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
-from learners.runs.inputs import Clients, Factory, UserInputs
-from learners.runs.run import Result, prepare, say
+from learners.runs.inputs import Clients, Factory, LastData, UserInputs
+from learners.runs.prepare import checked
+from learners.runs.run import Result, say
 from learners.settings.config import RunConfig, toml_value
 from learners.settings.seeding import generator, seeds_of
 
@@ -381,30 +382,39 @@ def not_tuned(rows: Sequence[Variant], tuned: Mapping[str, Any]) -> list[str]:
 # The search.
 
 
-def points(search: Search) -> dict[str, list[Trial]]:
+def points(search: Search, last: LastData | None = None) -> dict[str, list[Trial]]:
     """Return the trials of each method; the same for the same seed, whatever else is searched.
 
     The first is the method as it is, so that what is found is no worse where it was measured.
-    Points that a run would refuse are drawn again.
+    Points that a run would refuse are drawn again. All are held against the data of the first
+    seed, which `last` keeps.
     """
+    last = last or LastData()
     found = {}
     for algorithm, space in search.spaces.items():
         rng = generator(search.seed, "tuning", algorithm)
         trials = [Trial(algorithm, 0, {})]
-        _completed(search, trials[0])  # raises if a run would refuse the method as it is
+        _completed(search, trials[0], last)  # raises if a run would refuse the method as it is
         while len(trials) < search.trials:
-            trials.append(_drawn(search, algorithm, space, len(trials), rng))
+            trials.append(_drawn(search, algorithm, space, len(trials), rng, last))
         found[algorithm] = trials
     return found
 
 
-def _drawn(search: Search, algorithm: str, space: Space, number: int, rng: Any) -> Trial:  # noqa: ANN401 (numpy's)
+def _drawn(
+    search: Search,
+    algorithm: str,
+    space: Space,
+    number: int,
+    rng: Any,  # noqa: ANN401 (numpy's)
+    last: LastData,
+) -> Trial:
     refusal = None
     for _ in range(_ATTEMPTS):
         point = drawn(algorithm, space, rng, search.fixed.get(algorithm, {}))
         trial = Trial(algorithm, number, point)
         try:
-            _completed(search, trial)
+            _completed(search, trial, last)
         except InvalidInputError as error:
             refusal = error
             continue
@@ -414,30 +424,22 @@ def _drawn(search: Search, algorithm: str, space: Space, number: int, rng: Any) 
     )
 
 
-def _completed(search: Search, trial: Trial) -> RunConfig:
+def _completed(search: Search, trial: Trial, last: LastData) -> RunConfig:
+    """Return the complete settings of a trial for the first seed."""
     variant = variant_of(trial.algorithm, trial.algorithm, search.values_of(trial))
-    return _config(search, variant, search.numbers[0])
-
-
-def _config(search: Search, variant: Variant, seed: int) -> RunConfig:
+    seed = search.numbers[0]
     inputs = search.inputs_of(seed)
-    return _completed_config(
-        {
-            **search.shared,
-            **variant.settings,
-            "algorithm": variant.algorithm,
-            "options": variant.options,
-            "seed": seed,
-            "evaluate_on": "validation" if inputs.data is None else "test",
-        },
-        inputs,
-    )
-
-
-def _completed_config(settings: Mapping[str, Any], inputs: UserInputs) -> RunConfig:
-    prepared = prepare(RunConfig.of(settings), inputs)
-    say(prepared, None)
-    return prepared.config
+    settings = {
+        **search.shared,
+        **variant.settings,
+        "algorithm": variant.algorithm,
+        "options": variant.options,
+        "seed": seed,
+        "evaluate_on": "validation" if inputs.data is None else "test",
+    }
+    run = checked(RunConfig.of(settings), inputs, last)
+    say(run, None)
+    return run.config
 
 
 Carry = Callable[[Sequence[Cell]], Sequence[Result | NoSolutionError]]
@@ -468,17 +470,23 @@ def searched(
         raise InvalidInputError(f"a search needs 2 trials or more, not {search.trials}")
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a search needs a folder")
-    alive = points(search)
+    last = LastData()
+    alive = points(search, last)
     history: list[Trial] = []
     for n_trials, rounds in search.rungs:
         alive = {name: _ranked(trials)[:n_trials] for name, trials in alive.items()}
         racing = [replace(trial, rounds=rounds) for trials in alive.values() for trial in trials]
-        cells = [cell for trial in racing for cell in _cells(search, trial, out)]
+        configs = [_completed(search, trial, last) for trial in racing]
+        # Seed by seed: all runs of a seed have the same data.
+        cells = [
+            _cell(search, trial, config, seed, out, last)
+            for seed in search.numbers
+            for trial, config in zip(racing, configs, strict=True)
+        ]
         outcomes = list(carry(cells))
-        n = len(search.numbers)
         metric = metric or _metric_of(outcomes)
         scored = [
-            _scored(trial, outcomes[k * n : (k + 1) * n], metric) for k, trial in enumerate(racing)
+            _scored(trial, outcomes[k :: len(racing)], metric) for k, trial in enumerate(racing)
         ]
         history += scored
         alive = {name: [each for each in scored if each.algorithm == name] for name in alive}
@@ -497,26 +505,20 @@ def _ranked(trials: Sequence[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda trial: (-trial.gain, trial.number))
 
 
-def _cells(search: Search, trial: Trial, out: Path | None) -> list[Cell]:
+def _cell(
+    search: Search, trial: Trial, config: RunConfig, seed: int, out: Path | None, last: LastData
+) -> Cell:
+    """Return a run of a trial; another seed holds out other data."""
     name = f"{trial.algorithm}-trial{trial.number}-rounds{trial.rounds}"
-    variant = variant_of(trial.algorithm, trial.algorithm, search.values_of(trial))
-    config = _config(search, variant, search.numbers[0])
-    config = replace(config, rounds=trial.rounds, evaluate_every=trial.rounds)
-    return [
-        planned_cell(
-            name,
-            _with_seed(search, config, seed),
-            None if out is None else out / f"{name}-seed{seed}",
-            inputs=search.inputs_of(seed),
-        )
-        for seed in search.numbers
-    ]
-
-
-def _with_seed(search: Search, config: RunConfig, seed: int) -> RunConfig:
-    """Return the settings of a trial with another seed, which holds out other data."""
     inputs = search.inputs_of(seed)
-    return config if seed == config.seed else with_seed(config, seed, inputs)
+    config = replace(config, rounds=trial.rounds, evaluate_every=trial.rounds)
+    return planned_cell(
+        name,
+        config if seed == config.seed else with_seed(config, seed, inputs, last),
+        None if out is None else out / f"{name}-seed{seed}",
+        inputs=inputs,
+        last=last,
+    )
 
 
 def _metric_of(outcomes: Sequence[Result | NoSolutionError]) -> str | None:

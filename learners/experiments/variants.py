@@ -12,8 +12,9 @@ from typing import Any
 from coalitions.errors import InvalidInputError, did_you_mean, shown
 from learners.algorithm import ALGORITHMS
 from learners.experiments.resumable_runs import NO_INPUTS, Cell, planned_cell
-from learners.runs.inputs import MARK, UserInputs
-from learners.runs.run import prepare, say
+from learners.runs.inputs import MARK, LastData, UserInputs
+from learners.runs.prepare import checked
+from learners.runs.run import say
 from learners.settings.config import NO_EFFECT, RunConfig
 from learners.settings.conversion import converted
 from learners.settings.options import Option, options_of
@@ -360,7 +361,7 @@ def planned_runs(
     """
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"{out} is a file; a comparison needs a folder")
-    seeds = seeds_of(seeds)
+    seeds, last = seeds_of(seeds), LastData()
     configs, domains = {}, {}
     for variant in variants:
         settings = {**shared, **variant.settings}
@@ -368,7 +369,9 @@ def planned_runs(
             if out is None:  # nobody will see the rounds before the last
                 settings["evaluate_every"] = RunConfig.of(settings).rounds
             own = {"algorithm": variant.algorithm, "seed": seeds[0], "options": variant.options}
-            configs[variant.name], domains[variant.name] = _completed(settings | own, tell, inputs)
+            configs[variant.name], domains[variant.name] = _completed(
+                settings | own, tell, inputs, last
+            )
         except InvalidInputError as error:
             if variant.name == variant.algorithm:
                 raise
@@ -376,11 +379,12 @@ def planned_runs(
     return [
         planned_cell(
             variant.name,
-            with_seed(configs[variant.name], seed, inputs),
+            with_seed(configs[variant.name], seed, inputs, last),
             None if out is None else out / f"{variant.name}-seed{seed}",
             force=force,
             domains=domains[variant.name],
             inputs=inputs,
+            last=last,
         )
         for seed in seeds
         for variant in variants
@@ -388,15 +392,18 @@ def planned_runs(
 
 
 def _completed(
-    settings: Mapping[str, Any], tell: Callable[[str], None] | None, inputs: UserInputs
+    settings: Mapping[str, Any],
+    tell: Callable[[str], None] | None,
+    inputs: UserInputs,
+    last: LastData,
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """Return complete settings, and the clients' domains, which no seed changes."""
-    prepared = prepare(RunConfig.of(settings), inputs)
-    say(prepared, tell)
-    return prepared.config, prepared.domains
+    run = checked(RunConfig.of(settings), inputs, last)
+    say(run, tell)
+    return run.config, run.domains
 
 
-def with_seed(config: RunConfig, seed: int, inputs: UserInputs) -> RunConfig:
+def with_seed(config: RunConfig, seed: int, inputs: UserInputs, last: LastData) -> RunConfig:
     """Return complete settings with another seed.
 
     A seed may choose the test rows of a user's table, so the checksum of the data changes with it.
@@ -404,7 +411,7 @@ def with_seed(config: RunConfig, seed: int, inputs: UserInputs) -> RunConfig:
     if seed == config.seed or inputs.data is None:
         return replace(config, seed=seed)
     name = config.dataset.partition(MARK)[0]
-    return inputs.marked(replace(config, seed=seed, dataset=name))[0]
+    return inputs.marked(replace(config, seed=seed, dataset=name), last)[0]
 
 
 def poisoned_clients(demands: Iterable[str]) -> set[int]:

@@ -11,14 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from coalitions.extras import needed
-from learners.algorithm import algorithm_of
 from learners.client.client import Site, answer
-from learners.flower.node_data import as_federated, called_for, n_outputs
+from learners.data.client_data import FederatedData, Targets
+from learners.flower.node_data import as_federated, called_for
 from learners.flower.questions import (
     BOOKS,
     DONE,
@@ -31,10 +30,7 @@ from learners.flower.questions import (
     Outcome,
 )
 from learners.flower.records import NOTHING, NodeMemory, UnreadableError, Version
-from learners.measures.goal import goal_of
-from learners.rows.parameters import Layout
-from learners.runs.inputs import UserInputs
-from learners.runs.preflight import checked_site
+from learners.runs.prepare import node_site
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 from learners.task import TASKS
@@ -121,26 +117,11 @@ def _configured(context: Context) -> tuple[Any, ...]:
 @lru_cache(_SITES)
 def _site(key: _SiteKey) -> Site:
     config = replace(RunConfig.of(tomllib.loads(key.settings)), plugins=())
-    brought = UserInputs(model=key.model)
-    brought.marked(config)  # refuses another network than the server's
-    module = brought.network(config.seed)
-    layout = Layout.of(module)
-    own = as_federated(called_for(key.data, key.context), config, n_outputs(layout))
-    if config.augment is not None:
-        own.only_pictures("augment")
-    algorithm = algorithm_of(config)
-    goal = goal_of(own.targets, config.loss, config.metric)
-    site = checked_site(
-        config,
-        algorithm,
-        module,
-        layout,
-        own,
-        goal,
-        device=torch.device("cpu"),
-        n_samples=[len(own.clients[0].train)] * config.clients,
-    )
-    return site.with_data(site.data * config.clients)  # it is asked for one of them only
+
+    def data(targets: Targets) -> FederatedData:
+        return as_federated(called_for(key.data, key.context), config, targets)
+
+    return node_site(config, key.model, data)
 
 
 def answering(site_of: SiteOf, folder_of: FolderOf, app: ClientApp | None = None) -> ClientApp:

@@ -14,15 +14,11 @@ from coalitions.errors import InvalidInputError
 from learners.data.client_data import ClientData, FederatedData, Split
 from learners.data.kinds import ONLY, Input, Targets
 from learners.data.own.frames import holds_frame
-from learners.rows.parameters import Layout
 from learners.settings.config import RunConfig
 from learners.settings.seeding import generator
 
 if TYPE_CHECKING:
     from flwr.app import Context
-
-# ----------------------------------------------------------------------------------------
-# A node's own data, in the forms that Flower projects have it.
 
 _LABELS = ("label", "labels", "y", "target", "fine_label")
 """What the labels are called in data sets whose examples are tables."""
@@ -58,22 +54,7 @@ def called_for(load: Callable[..., Any], context: Context) -> tuple[Any, Any]:
     return loaded[0], loaded[1]
 
 
-def targets_of(config: RunConfig, n_outputs: int) -> Targets:
-    """Return what nodes learn: classes, unless the run's `task` says otherwise.
-
-    Parameters
-    ----------
-    config
-        The run.
-    n_outputs
-        Numbers that the network gives for a sample.
-    """
-    if config.task == "next-token":
-        raise InvalidInputError("task is next-token; nodes learn classes, labels or numbers")
-    return Targets("classification" if config.task == "auto" else config.task, n_outputs)
-
-
-def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_outputs: int) -> FederatedData:
+def as_federated(loaded: tuple[Any, Any], config: RunConfig, targets: Targets) -> FederatedData:
     """Return one node's data as that of a federation with a single client.
 
     A part of the training data is set aside for validation, the same one at every call.
@@ -83,11 +64,10 @@ def as_federated(loaded: tuple[Any, Any], config: RunConfig, n_outputs: int) -> 
     loaded
         (train, test).
     config
-        The run: its task, its seed and its share for validation.
-    n_outputs
-        Numbers that the network gives for a sample.
+        The run: its seed and its share for validation.
+    targets
+        What is learnt.
     """
-    targets = targets_of(config, n_outputs)
     train, test = _split(loaded[0], "training", targets), _split(loaded[1], "test", targets)
     order = generator(config.seed, "node", "validation").permutation(len(train))
     held_out = int(config.validation_share * len(train))
@@ -174,15 +154,3 @@ def _collected(given: Any, what: str) -> tuple[Any, Any]:  # noqa: ANN401
         return np.zeros((0, 1), np.float32), np.zeros(0, np.int64)
     inputs, truth = zip(*examples, strict=True)
     return np.stack([np.asarray(x) for x in inputs]), np.stack([np.asarray(y) for y in truth])
-
-
-# ----------------------------------------------------------------------------------------
-# What can be told of a network of a user's own without its data.
-
-
-def n_outputs(layout: Layout) -> int:
-    """Return how many numbers a network gives: the length of its last linear layer."""
-    head = layout.classifiers.get("head")
-    if head is None:
-        raise InvalidInputError("the network has no linear layer, which would tell its outputs")
-    return layout.shapes[next(iter(head))][0]

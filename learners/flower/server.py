@@ -6,35 +6,26 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from coalitions.errors import InvalidInputError
 from coalitions.extras import needed
 from coalitions.files.opening import json_text
 from coalitions.files.writing import disk_trouble_named
-from learners.algorithm import algorithm_of
 from learners.client.client import Site
-from learners.data.client_data import ClientData, FederatedData, Split
 from learners.flower.grid_engine import GridEngine, Identity, Patience
-from learners.flower.node_data import n_outputs, targets_of
 from learners.flower.questions import GridCarrier
-from learners.measures.goal import goal_of
-from learners.rows.parameters import Layout
-from learners.runs.inputs import UserInputs
-from learners.runs.preflight import checked_site
-from learners.runs.run import Prepared, Result, begin_or_resume
-from learners.server.aggregation import aggregation
+from learners.runs.prepare import checked_for_nodes
+from learners.runs.run import Result, begin_or_resume
 from learners.server.client_failures import left_out
 from learners.server.engine import Engine
 from learners.server.federation import Round
 from learners.settings.config import RunConfig
-from learners.settings.participation import check_members
 
 if TYPE_CHECKING:
     from flwr.app import Context
@@ -45,9 +36,6 @@ _USUAL = {"num_server_rounds": "rounds", "learning_rate": "lr", "fraction_train"
 
 _NOT_THEIRS = ("options", "plugins", "engine", "device", "workers", "data_dir", "dataset", "model")
 """Settings that a project's run-config does not decide."""
-
-OWN_DATA = "own"
-"""What stands for a data set in the settings of a run whose nodes have data of their own."""
 
 _STEADY = 3.0
 """Seconds for which no more nodes come; then all are taken to be there."""
@@ -104,7 +92,8 @@ def server_app(
             carrier = GridCarrier(grid)
             wait = patience or _patience(run_config)
             n_clients = clients or given.get("clients") or _those_there(carrier, wait)
-            prepared = prepare_for_nodes(RunConfig.of(given | {"clients": n_clients}), model)
+            config = RunConfig.of(given | {"clients": n_clients})
+            prepared = checked_for_nodes(config, model).prepared()
             place = out if out is not None else run_config.get("out")
             record |= {"algorithm": given["algorithm"], "clients": n_clients}
 
@@ -169,68 +158,6 @@ def _tell(round: Round) -> None:
     for client, reason in metrics["refused"].items():
         words += f"; left out: client {client} ({reason})"
     logging.getLogger("flwr").info("round %d%s", round.number, words)
-
-
-def prepare_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Prepared:
-    """Return a run about to begin whose data is elsewhere.
-
-    Parameters
-    ----------
-    config
-        The run.
-    model
-        Returns the network.
-    """
-    aggregation(config.aggregation).check(config.participants)
-    algorithm = algorithm_of(config)
-    if config.epsilon is not None and config.dp == "records":
-        raise InvalidInputError(
-            "noise for an epsilon of records is chosen by the sizes of all clients' data, which"
-            " this server does not know; give noise and clip"
-        )
-    if config.weights is not None:
-        raise InvalidInputError(
-            "weights are for networks that a run makes; here your function makes it, on the server"
-            " and at each node: have it load them"
-        )
-    check_members(config)
-    own = UserInputs(model=model)
-    config, _ = own.marked(config)
-    config = replace(
-        config, dataset=OWN_DATA, engine="flower", partition=OWN_DATA, options=algorithm.options()
-    )
-
-    def network() -> nn.Module:
-        return own.network(config.seed)
-
-    module = network()
-    layout = Layout.of(module)
-    targets = targets_of(config, n_outputs(layout))
-    goal = goal_of(targets, config.loss, config.metric)
-    nothing = Split(torch.zeros((0, 1)), torch.zeros(0, dtype=torch.int64))
-    names = tuple(f"client {i}" for i in range(config.clients))
-    clients = tuple(ClientData(nothing, nothing, nothing, name=name) for name in names)
-    data = FederatedData(OWN_DATA, clients, {}, targets)
-    algorithm.check_data(data)
-    site = checked_site(
-        config,
-        algorithm,
-        module,
-        layout,
-        data,
-        goal,
-        device=torch.device("cpu"),
-        n_samples=[1] * config.clients,  # they decide only what was refused above
-    )
-    return Prepared(
-        config=config,
-        algorithm=algorithm,
-        site=site,
-        layout=layout,
-        network=network,
-        about={"model": config.model, "n_classes": targets.n_outputs},
-        client_names=names,
-    )
 
 
 def _settings(run_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def _first_cause(error: BaseException) -> str:
 @lru_cache(2)
 def _simulated(settings: str) -> Site:
     """Return the clients of a run, made anew from its settings in the process of a node."""
-    from learners.runs.run import prepare
+    from learners.runs.prepare import prepare
 
     torch.set_num_threads(1)
     return prepare(RunConfig.of(tomllib.loads(settings))).site

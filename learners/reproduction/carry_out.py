@@ -48,8 +48,10 @@ from learners.reproduction.pages import (
 )
 from learners.reproduction.pictures import dots
 from learners.reproduction.printed import PaperTable, paper_table
+from learners.runs.inputs import LastData
 from learners.runs.kept_runs import kept_place
-from learners.runs.run import Result, completed
+from learners.runs.prepare import checked
+from learners.runs.run import Result
 from learners.settings.config import NO_EFFECT, RunConfig, plain_settings
 from learners.settings.seeding import seeds_of
 
@@ -379,13 +381,13 @@ def plan(
     elif data_dir is not None:
         shared["data_dir"] = str(data_dir.resolve())
     runs = {}
-    once = experiment.once(scale)
+    once, last = experiment.once(scale), LastData()
     for key, given in experiment.runs(scale).items():
-        config = completed({**shared, **given, "seed": 0})
+        config = checked(RunConfig.of({**shared, **given, "seed": 0}), last=last).config
         title = ", ".join(part for part in key if part)
         place = kept_place(out / "runs", config)
         runs[key] = tuple(
-            planned_cell(title, replace(config, seed=seed), place / f"seed{seed}")
+            planned_cell(title, replace(config, seed=seed), place / f"seed{seed}", last=last)
             for seed in (numbers[:1] if key[1] in once else numbers)
         )
     return Plan(name, experiment, scale, numbers, out / name, runs)

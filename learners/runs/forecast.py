@@ -30,7 +30,7 @@ from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.rows.workspace import predicted
 from learners.runs.inputs import Clients, Factory, UserInputs
-from learners.runs.run import prepare
+from learners.runs.prepare import prepare
 from learners.server.engine import Replies
 from learners.server.federation import Federation
 from learners.server.local_engine import compute, n_workers, one_thread, stacked_engine
@@ -154,9 +154,9 @@ def forecast(
     privacy = None if site.privacy is None else replace(site.privacy, target=None)
     federation = Federation(
         replace(config, rounds=ROUNDS, evaluate_every=1),
-        prepared.algorithm,
+        site.algorithm,
         engine,
-        prepared.layout,
+        site.workspace.layout,
         site.initial,
         privacy,
         site.workspace.goal,
@@ -177,7 +177,7 @@ def forecast(
     } | ({"stack": engine.stack_bytes} if compute(site) == "stacked" else {})
     traffic = _bound(
         config,
-        prepared.algorithm.most_traffic(prepared.layout, config.participants, site.n_classes),
+        site.algorithm.most_traffic(site.workspace.layout, config.participants, site.n_classes),
     )
     return CostForecast(
         config,

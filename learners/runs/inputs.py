@@ -163,6 +163,39 @@ _FOR_TABLES = (
 )
 """Settings of tables, whether they come from files or from Python."""
 
+_OF_DATA = (
+    *(*_FOR_OTHER_DATA, *_FOR_TABLES),
+    *("partition", "task", "validation_share", "poison", "seed"),
+)
+"""Settings that say what becomes of data that are brought, or refuse them."""
+
+
+class LastData:
+    """Keeps the data that were made last, for the next run that has the same.
+
+    Runs of a comparison with the same seed have the same data: these are dealt once. Data of
+    another run are forgotten before others are made.
+    """
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._made: Any = None
+
+    def of(self, key: Any, make: Callable[[], Any]) -> Any:  # noqa: ANN401 (data, however made)
+        """Return what was made last, if its key is this one, or else make it."""
+        if key != self._key:
+            self.forget()
+            self._made, self._key = make(), key
+        return self._made
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        self._key = self._made = None
+
+    def __reduce__(self) -> tuple[type[LastData], tuple[()]]:
+        """Travel to another process without the data."""
+        return LastData, ()
+
 
 @dataclass(frozen=True)
 class UserInputs:
@@ -191,17 +224,22 @@ class UserInputs:
     target: str | None = None
     client_column: str | None = None
 
-    def marked(self, config: RunConfig) -> tuple[RunConfig, FederatedData | None]:
+    def marked(
+        self, config: RunConfig, last: LastData | None = None
+    ) -> tuple[RunConfig, FederatedData | None]:
         """Return the configuration with the marks of what was brought, and the data.
 
-        One that has marks already must have the same.
+        One that has marks already must have the same. `last` is that of `learners.runs.prepare`.
         """
         config = self._with_columns(config)
-        data = None if self.data is None else self._federation(config)
+        data: FederatedData | None = None
         changes: dict[str, Any] = {}
-        if data is not None:
+        if self.data is not None:
+            settings = [(name, getattr(config, name)) for name in _OF_DATA]
+            asked = ("brought", id(self.data), *settings)
+            data, mark = (last or LastData()).of(asked, lambda: self._federation_and_mark(config))
             name = config.dataset.partition(MARK)[0] if MARK in config.dataset else "own"
-            changes["dataset"] = f"{name}{MARK}{fingerprint(data)[:16]}"
+            changes["dataset"] = f"{name}{MARK}{mark}"
             changes |= {"clients": len(data.clients), "partition": "natural"}
         if self.model is not None:
             changes["model"] = f"own{MARK}{self._model_mark()}"
@@ -253,6 +291,10 @@ class UserInputs:
             if named is not None:
                 config = replace(config, **{key: named})
         return config
+
+    def _federation_and_mark(self, config: RunConfig) -> tuple[FederatedData, str]:
+        data = self._federation(config)
+        return data, fingerprint(data)[:16]
 
     def _federation(self, config: RunConfig) -> FederatedData:
         _check_free(config)

@@ -1,8 +1,8 @@
-"""What clients compute with, once method, network, data and metrics are known to fit together."""
+"""Do network, data, metrics and method fit together: said before anything is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,57 +11,19 @@ from torch import Tensor, nn
 
 from coalitions.errors import InvalidInputError, shown
 from learners.algorithm import Algorithm
-from learners.client.client import Samples, Site
+from learners.client.client import Samples
 from learners.data.client_data import FederatedData, Split, Targets
 from learners.measures.goal import Goal
 from learners.measures.losses import BalancedCrossEntropy
 from learners.measures.metrics import Metric, Predictions
 from learners.models import Network
-from learners.privacy.mechanism import privacy_of
 from learners.privacy.per_sample import private_gradient
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace, part_of, predicted
 from learners.settings.config import RunConfig
 
-
-def checked_site(
-    config: RunConfig,
-    algorithm: Algorithm,
-    module: nn.Module,
-    layout: Layout,
-    data: FederatedData,
-    goal: Goal,
-    *,
-    device: torch.device,
-    n_samples: Sequence[int],
-) -> Site:
-    """Return what the clients of a run share, whether their data are here or at Flower's nodes.
-
-    Parameters
-    ----------
-    config, algorithm
-        The run and its method, which must be able to do what the settings ask of this network.
-    module, layout
-        The network.
-    data
-        Every client's data; on a server whose clients are elsewhere, data without samples.
-    goal
-        The loss and the metrics, for these targets.
-    device
-        Where to compute.
-    n_samples
-        Training samples of each client, as far as they are known: noise for an ε depends on them.
-    """
-    for name in algorithm.traits.measures:
-        goal.metric(name)
-    algorithm.check(config, layout)
-    workspace = Workspace(module, layout, device, goal)
-    privacy = privacy_of(config, algorithm, n_samples, has_batch_norm=workspace.has_batch_norm)
-    return Site(config, algorithm, workspace, data, privacy)
-
-
 # ----------------------------------------------------------------------------------------
-# Does a network fit the data: said before anything is trained.
+# Does a network fit the data?
 
 _FEW = slice(0, 2)
 
@@ -178,7 +140,7 @@ def _call(inputs: Mapping[str, Tensor]) -> str:
 
 
 # ----------------------------------------------------------------------------------------
-# Do clients have the data that metrics and methods need: said before anything is trained.
+# Do clients have the data that metrics and methods need?
 
 
 def check_validation_data(config: RunConfig, algorithm: Algorithm, data: FederatedData) -> None:

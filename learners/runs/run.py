@@ -13,39 +13,23 @@ from torch import Tensor, nn
 
 from coalitions.errors import DamagedFileError, InputWarning, InvalidInputError
 from coalitions.plugins import import_plugins
-from learners.algorithm import Algorithm, algorithm_of
-from learners.client.client import Site
 from learners.client.tasks import deploy
 from learners.data.client_data import FederatedData, Input, Kind, Targets
-from learners.data.clients import federated_data, scored_on_held_out, share_with_held_out
-from learners.data.dataset import DATASETS
-from learners.data.own.paths import has_own_data, own_data, with_own_data
 from learners.loggers.callback import Callback
-from learners.measures.goal import goal_of
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
-from learners.models import MODELS, build_model, network_for, suited_model
+from learners.models import build_model, network_for
 from learners.rows.parameters import Layout
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder, load_into
-from learners.runs.initial_weights import bound_to_weights, load_weights
-from learners.runs.inputs import MARK, Clients, Factory, UserInputs
-from learners.runs.preflight import (
-    check_metrics,
-    check_single_gradients,
-    check_validation_data,
-    checked_layout,
-    checked_site,
-    fitted_targets,
-)
-from learners.server.aggregation import aggregation
+from learners.runs.inputs import MARK, Clients, Factory, LastData, UserInputs
+from learners.runs.prepare import Checked, Prepared, checked, prepare
 from learners.server.client_failures import left_out
 from learners.server.engine import ENGINES, MakeEngine
 from learners.server.federation import Federation, Round
 from learners.server.local_engine import compute, n_workers, one_thread
 from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
-from learners.settings.participation import check_members
 
 OnRound = Callable[[Round], None]
 """Called after each round."""
@@ -222,9 +206,22 @@ def run(
     own = UserInputs(data, model, loss, tuple(metrics), target, client_column)
     prepared = prepare(RunConfig.of(config), own)
     say(prepared, tell)
+    folder = None if out is None else Path(out)
+    return begin(prepared, folder, force=force, on_round=on_round, callbacks=callbacks)
+
+
+def begin(
+    prepared: Prepared,
+    out: Path | None,
+    *,
+    force: bool = False,
+    on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
+    """Return the result of a run that is prepared; the rest is as of `run`."""
     if out is None:
         return _carry_out(prepared, None, None, on_round, callbacks)
-    with RunFolder.create(Path(out), prepared.config, force=force) as folder:
+    with RunFolder.create(out, prepared.config, force=force) as folder:
         return _carry_out(prepared, folder, None, on_round, callbacks)
 
 
@@ -290,7 +287,21 @@ def resume(
     workers
         Worker processes, if not as many as the run began with; no number depends on them.
     """
-    folder = RunFolder.open(Path(out))
+    own = UserInputs(data, model, loss, tuple(metrics), target, client_column)
+    return go_on(Path(out), own, on_round=on_round, callbacks=callbacks, workers=workers)
+
+
+def go_on(
+    out: Path,
+    own: UserInputs,
+    last: LastData | None = None,
+    *,
+    on_round: OnRound | None = None,
+    callbacks: Sequence[Callback] = (),
+    workers: int | None = None,
+) -> Result:
+    """Return the result of the run in a folder; `last` is as of `prepare`, the rest of `resume`."""
+    folder = RunFolder.open(out)
     config = folder.config()
     finished = folder.result()
     if finished is not None:
@@ -315,7 +326,7 @@ def resume(
         )
     if workers is not None:
         config = replace(config, workers=workers)
-    prepared = prepare(config, UserInputs(data, model, loss, tuple(metrics), target, client_column))
+    prepared = prepare(config, own, last)
     with folder.alone():
         device = prepared.site.workspace.device
         checkpoint = folder.resume_from(prepared.config, device)
@@ -330,12 +341,12 @@ def completed(
     The network, the partition and the method's options get their values. What the run would
     refuse is refused here, before any work is done. `tell` is that of `run`.
     """
-    prepared = prepare(RunConfig.of(config))
+    prepared = checked(RunConfig.of(config))
     say(prepared, tell)
     return prepared.config
 
 
-def say(prepared: Prepared, tell: Callable[[str], None] | None) -> None:
+def say(prepared: Prepared | Checked, tell: Callable[[str], None] | None) -> None:
     """Tell what there is to say of a run's data, or warn whoever called what calls this."""
     if tell is not None:
         if prepared.remark:
@@ -376,137 +387,6 @@ def _network_of(about: Mapping[str, Any], seed: int) -> nn.Module:
     return network_for(about["model"], inputs, targets, seed=seed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A run about to begin: everything that does not depend on whether it is new or resumed.
-
-    `remark` is a sentence on what was done with the data, `notice` the part nobody should miss.
-    """
-
-    config: RunConfig
-    algorithm: Algorithm
-    site: Site
-    layout: Layout
-    network: Callable[[], nn.Module]
-    about: dict[str, Any]
-    client_names: tuple[str, ...]
-    remark: str = ""
-    notice: str = ""
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """The domain of each client that takes part in training; ``""`` where there are none."""
-        return tuple(each.domain for each in self.site.data[: self.config.members])
-
-
-def data_of(config: RunConfig) -> FederatedData:
-    """Return what the clients of a run have."""
-    held_out = config.evaluate_on == "validation"
-    share = share_with_held_out(config) if held_out else config.validation_share
-    if has_own_data(config):
-        data = own_data(replace(config, validation_share=share))
-    else:
-        data = federated_data(
-            config.dataset,
-            clients=config.clients,
-            partition=config.partition,
-            seed=config.seed,
-            train_size=config.train_sizes or config.train_size,
-            test_size=config.test_sizes or config.test_size,
-            validation_share=share,
-            poison=config.poison,
-            data_dir=None if config.data_dir is None else Path(config.data_dir),
-        )
-    return scored_on_held_out(data, config) if held_out else data
-
-
-def prepare(config: RunConfig, own: UserInputs | None = None) -> Prepared:
-    """Return a run about to begin; whatever can be refused is refused here."""
-    import_plugins(config.plugins)
-    own = UserInputs() if own is None else own
-    ENGINES[config.engine]
-    brings = own.metrics or any(each is not None for each in (own.data, own.model, own.loss))
-    if config.engine != "local" and brings:
-        raise InvalidInputError(
-            f"the engine {config.engine} makes clients from the settings of a run, which cannot"
-            " hold what is brought in Python; choose the engine local, or learners.flower"
-        )
-    config, brought = own.marked(bound_to_weights(config))
-    by_path = brought is None and has_own_data(config)
-    if not by_path:
-        aggregation(config.aggregation).check(config.participants)  # said before any work is done
-    if config.model != "auto" and own.model is None:
-        MODELS[config.model]
-    algorithm = algorithm_of(config)
-    device = _device(config.device)
-    if brought is not None and config.evaluate_on == "validation":
-        raise InvalidInputError(
-            "evaluate_on validation is for data sets by name or path; data that are brought are"
-            " tested on what is given as their test data"
-        )
-    data = data_of(config) if brought is None else brought
-    data = data.as_task(config.task)
-    if by_path:
-        config = with_own_data(config, data)
-        aggregation(config.aggregation).check(config.participants)
-    check_members(config)
-    algorithm.check_data(data)
-    if config.augment is not None:
-        data.only_pictures("augment")
-    loss, metrics = own.loss or config.loss, own.metrics or config.metric
-    goal = goal_of(data.targets, loss, metrics)  # said before any work is done
-    natural = by_path or brought is not None
-    if natural and config.evaluate_on == "test":  # what is held out for tuning is not chosen
-        check_metrics(goal, data)
-    model = suited_model(data.inputs, data.targets) if config.model == "auto" else config.model
-    partition = (
-        DATASETS[config.dataset].partition if config.partition == "auto" else config.partition
-    )
-    config = replace(config, model=model, partition=partition, options=algorithm.options())
-
-    # Not `data` itself: the network would keep it alive beside what the site makes of it.
-    inputs, targets = data.inputs, data.targets
-
-    def network() -> nn.Module:
-        if own.model is not None:
-            return own.network(config.seed)
-        return network_for(model, inputs, targets, seed=config.seed)
-
-    module = network()
-    called = model if own.model is None else type(module).__name__
-    remark = data.told
-    if config.weights is not None:
-        remark = f"{remark} {load_weights(Path(config.weights), module, called)}".lstrip()
-    data = replace(data, targets=fitted_targets(module, data, called))
-    goal = goal_of(data.targets, loss, metrics)
-    layout = checked_layout(module, data)
-    check_validation_data(config, algorithm, data)
-    n_samples = [len(each.train) for each in data.clients]
-    site = checked_site(
-        config, algorithm, module, layout, data, goal, device=device, n_samples=n_samples
-    )
-    if site.privacy is not None and site.privacy.mode == "records":
-        check_single_gradients(site.workspace, data, called)
-    about: dict[str, Any] = {"model": model}
-    if data.pictures and targets.kind == "classification":
-        about |= {"shape": list(data.shape), "n_classes": data.n_classes}
-    else:
-        about["inputs"] = {name: each.document() for name, each in inputs.items()}
-        about["targets"] = data.targets.document()
-    names = tuple(each.name for each in data.clients)
-    return Prepared(
-        config=config,
-        algorithm=algorithm,
-        site=site,
-        layout=layout,
-        network=network,
-        about=about,
-        client_names=names,
-        remark=remark,
-        notice=data.notice,
-    )
-
-
 def _carry_out(
     prepared: Prepared,
     folder: RunFolder | None,
@@ -522,9 +402,9 @@ def _carry_out(
         with one_thread():
             federation = Federation(
                 config,
-                prepared.algorithm,
+                site.algorithm,
                 engine,
-                prepared.layout,
+                site.workspace.layout,
                 site.initial,
                 site.privacy,
                 site.workspace.goal,
@@ -586,7 +466,7 @@ def _carry_out(
         _network=prepared.network,
     )
     if folder is not None:
-        folder.write_models(models, prepared.layout, prepared.about)
+        folder.write_models(models, site.workspace.layout, prepared.about)
         folder.write_result(result.document())
         folder.sweep()
     for callback in callbacks:
@@ -635,15 +515,3 @@ def _welcomed(
     return document, tuple(
         replies[c]["model"] if c in replies else None for c in federation.newcomers
     )
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InvalidInputError("device cuda: torch finds no GPU here; choose cpu or auto")
-    if name == "mps" and not torch.backends.mps.is_available():
-        raise InvalidInputError("device mps: torch finds no Apple GPU here; choose cpu or auto")
-    return torch.device(name)

@@ -12,7 +12,8 @@ from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
 from learners.client.client import Client
 from learners.client.training import fit
 from learners.rows.parameters import Layout
-from learners.runs.run import load_model, prepare, resume, run
+from learners.runs.prepare import prepare
+from learners.runs.run import load_model, resume, run
 from learners.server.local_engine import one_thread
 from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig

@@ -230,7 +230,7 @@ def own_data(config: RunConfig) -> FederatedData:
 
 
 def read_own(config: RunConfig) -> ClientArrays:
-    """Return what is at the path that a run names, held against its checksum."""
+    """Return what is at the path that a run names, held against its checksum if there is one."""
     path = Path(config.dataset)
     if config.partition not in ("auto", NATURAL):
         raise InvalidInputError(
@@ -242,23 +242,37 @@ def read_own(config: RunConfig) -> ClientArrays:
             raise InvalidInputError(f"{path}: {name} has no effect on data of one's own")
     if config.poison:
         raise InvalidInputError(f"{path}: poison is for data sets by name, not for your own data")
-    if config.data_sha256 is not None and path.exists() and checksum(path) != config.data_sha256:
+    if config.data_sha256 is not None:
+        bound_to_path(config)
+    outcome = read_path(path_settings(config))
+    if config.clients != RunConfig.clients:  # which is what it is if nobody said anything
+        check_clients(path, len(outcome.clients), config.clients)
+    return outcome
+
+
+def bound_to_path(config: RunConfig) -> RunConfig:
+    """Return the settings with the checksum of what is at the path that they name.
+
+    One that they have already must still be that of the path.
+    """
+    path = Path(config.dataset)
+    if not path.exists():
+        return config  # which reading it says in its own words
+    digest = checksum(path)
+    if config.data_sha256 not in (None, digest):
         raise InvalidInputError(
             f"{path}: has changed since the run was set up (data_sha256 differs); bring back what"
             " it was, or start another run"
         )
-    outcome = read_path(path_settings(config))
-    if config.clients != RunConfig.clients:  # which is what it is if nobody said anything
-        check_clients(path, outcome, config.clients)
-    return outcome
+    return replace(config, data_sha256=digest)
 
 
-def check_clients(path: Path, outcome: ClientArrays, wanted: int) -> None:
+def check_clients(path: Path, there: int, wanted: int) -> None:
     """Refuse another number of clients than there are."""
-    if wanted != len(outcome.clients):
+    if wanted != there:
         raise InvalidInputError(
-            f"{path}: has {len(outcome.clients)} clients, not {wanted}; the number follows from"
-            " the data, so leave it out"
+            f"{path}: has {there} clients, not {wanted}; the number follows from the data, so leave"
+            " it out"
         )
 
 
@@ -293,10 +307,5 @@ def federation_of_outcome(
 
 
 def with_own_data(config: RunConfig, data: FederatedData) -> RunConfig:
-    """Return the settings with what the data decide: who there is, and what they are bound to."""
-    return replace(
-        config,
-        clients=len(data.clients),
-        partition=NATURAL,
-        data_sha256=config.data_sha256 or checksum(Path(config.dataset)),
-    )
+    """Return the settings with what the data decide: who there is."""
+    return replace(config, clients=len(data.clients), partition=NATURAL)

@@ -435,7 +435,7 @@ def _keep_input(into: list[torch.Tensor]) -> Callable[..., None]:
 
 def _layer_likeness(run: Result) -> tuple[float, float]:
     """Return the mean likeness of all pairs of clients: before the last layer, and after it."""
-    from learners.runs.run import data_of
+    from learners.runs.prepare import data_of
 
     data = data_of(run.config)
     pictures = torch.cat([torch.as_tensor(each.test.inputs)[:20] for each in data.clients])

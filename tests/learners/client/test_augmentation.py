@@ -6,7 +6,7 @@ import torch
 from coalitions.errors import InvalidInputError
 from learners.client.randomness import taking, varied
 from learners.client.training import batches, fit, score_model
-from learners.runs.run import prepare
+from learners.runs.prepare import prepare
 from learners.settings.config import RunConfig
 from tests.learners import toy
 

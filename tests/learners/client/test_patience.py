@@ -8,7 +8,8 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.client.client import Client
 from learners.client.training import fit, score_model
-from learners.runs.run import prepare, run
+from learners.runs.prepare import prepare
+from learners.runs.run import run
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 

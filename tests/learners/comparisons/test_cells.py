@@ -116,6 +116,6 @@ def test_a_cell_whose_process_dies_is_named(tmp_path, monkeypatch):
     def dies(*_args, **_named):
         os._exit(3)
 
-    monkeypatch.setattr("learners.experiments.resumable_runs.run", dies)
+    monkeypatch.setattr("learners.experiments.resumable_runs.begin", dies)
     with pytest.raises(CoalitionError, match=r"seed 0: its process ended without a result .*3"):
         run_cells(cells_in(tmp_path, rounds=1), jobs=2)

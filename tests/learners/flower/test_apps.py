@@ -14,9 +14,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from coalitions.errors import CoalitionError, InvalidInputError
+from learners.data.client_data import Targets, classes
 from learners.flower import client_app, server_app
 from learners.flower.node_data import as_federated, called_for
-from learners.flower.server import _patience, _settings, prepare_for_nodes
+from learners.flower.server import _patience, _settings
+from learners.runs.prepare import checked_for_nodes
 from learners.settings.config import RunConfig
 from tests.learners.flower.nodes import QUICK, Nodes
 
@@ -52,8 +54,8 @@ def net():
     ids=["arrays", "tensors", "data set", "loader", "tables", "loader of tables"],
 )
 def test_all_forms_of_the_same_data_are_the_same_data(given):
-    client = as_federated((given, given), CONFIG, 3).clients[0]
-    reference = as_federated(((X, Y), (X, Y)), CONFIG, 3).clients[0]
+    client = as_federated((given, given), CONFIG, classes(3)).clients[0]
+    reference = as_federated(((X, Y), (X, Y)), CONFIG, classes(3)).clients[0]
     assert (len(client.train), len(client.validation), len(client.test)) == (8, 2, 10)
     for part in ("train", "validation", "test"):
         ours, theirs = getattr(client, part), getattr(reference, part)
@@ -74,7 +76,7 @@ def test_all_forms_of_the_same_data_are_the_same_data(given):
 )
 def test_data_that_cannot_be_is_refused_in_a_sentence(given, words):
     with pytest.raises(InvalidInputError, match=words):
-        as_federated((given, (X, Y)), CONFIG, 3)
+        as_federated((given, (X, Y)), CONFIG, classes(3))
 
 
 def test_a_data_frame_is_refused_since_a_node_cannot_encode_it_alone():
@@ -82,7 +84,7 @@ def test_a_data_frame_is_refused_since_a_node_cannot_encode_it_alone():
     frame = pandas.DataFrame(X.reshape(len(X), -1))
     for given in (frame.assign(label=Y), (frame, Y)):
         with pytest.raises(InvalidInputError, match="the training data has a data frame"):
-            as_federated((given, (X, Y)), CONFIG, 3)
+            as_federated((given, (X, Y)), CONFIG, classes(3))
 
 
 def test_numbers_are_learnt_at_nodes_as_classes_are(tmp_path):
@@ -184,17 +186,16 @@ def test_nodes_of_one_app_share_no_memory(tmp_path, monkeypatch):
         ("regression", np.zeros((10, 2)), "2 numbers to learn for each sample"),
         ("regression", np.full(10, np.inf), "targets that are not finite"),
         ("multi-label", np.full((10, 1), 0.5), "zeros and ones"),
-        ("next-token", Y, "nodes learn classes, labels or numbers"),
     ],
 )
 def test_targets_that_do_not_fit_a_task_are_refused(task, truth, words):
     with pytest.raises(InvalidInputError, match=words):
-        as_federated(((X, truth), (X, truth)), RunConfig(task=task), 1)
+        as_federated(((X, truth), (X, truth)), CONFIG, Targets(task, 1))
 
 
 def test_a_method_for_classes_is_refused_where_numbers_are_learnt():
     with pytest.raises(InvalidInputError, match="fedproto is for classification"):
-        prepare_for_nodes(RunConfig(algorithm="fedproto", task="regression"), net)
+        checked_for_nodes(RunConfig(algorithm="fedproto", task="regression"), net)
 
 
 def test_a_project_s_function_is_called_with_what_it_asks_for():
@@ -229,13 +230,15 @@ def test_what_a_server_cannot_do_is_refused_at_once():
     with pytest.raises(InvalidInputError, match="server_app needs the model"):
         server_app("fedavg")
     with pytest.raises(InvalidInputError, match="give noise and clip"):
-        prepare_for_nodes(RunConfig(epsilon=3.0, dp="records"), net)
+        checked_for_nodes(RunConfig(epsilon=3.0, dp="records"), net)
     with pytest.raises(InvalidInputError, match="weights are for networks that a run makes"):
-        prepare_for_nodes(RunConfig(weights="start.safetensors"), net)
+        checked_for_nodes(RunConfig(weights="start.safetensors"), net)
+    with pytest.raises(InvalidInputError, match="nodes learn classes, labels or numbers"):
+        checked_for_nodes(RunConfig(task="next-token"), net)
     with pytest.raises(InvalidInputError, match="new_clients is 10 of 10 clients"):
-        prepare_for_nodes(RunConfig(new_clients=10), net)
+        checked_for_nodes(RunConfig(new_clients=10), net)
     with pytest.raises(InvalidInputError, match=r"must make a torch.nn.Module, not int"):
-        prepare_for_nodes(RunConfig(), lambda: 3)
+        checked_for_nodes(RunConfig(), lambda: 3)
 
 
 def test_learners_imports_flower_only_when_asked():

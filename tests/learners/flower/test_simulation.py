@@ -18,7 +18,8 @@ from coalitions.errors import CoalitionError, InvalidInputError, MissingDependen
 from learners.algorithm import ALGORITHMS
 from learners.flower.grid_engine import GridEngine, Identity, Patience
 from learners.flower.simulation import _SIMULATED, Simulation
-from learners.runs.run import begin_or_resume, prepare, run
+from learners.runs.prepare import prepare
+from learners.runs.run import begin_or_resume, run
 from learners.settings.config import RunConfig
 
 SMALL = {"rounds": 2, "local_epochs": 1, "train_size": 20, "clients": 3, "workers": 2}

@@ -6,7 +6,8 @@ from safetensors.torch import save_file
 
 from coalitions.errors import InvalidInputError
 from learners.models import build_model
-from learners.runs.run import load_model, prepare, resume, run
+from learners.runs.prepare import prepare
+from learners.runs.run import load_model, resume, run
 from learners.settings.config import RunConfig
 
 TINY = {"clients": 2, "rounds": 1, "train_size": 20, "workers": 1, "model": "mlp"}
@@ -24,7 +25,7 @@ def test_training_begins_with_the_weights_of_the_file(tmp_path):
     path = tmp_path / "start.safetensors"
     save_file(tensors(), path)
     prepared = begun(path)
-    views = prepared.layout.views(prepared.site.initial)
+    views = prepared.site.workspace.layout.views(prepared.site.initial)
     assert all(torch.equal(views[name], value) for name, value in tensors().items())
     assert prepared.remark == f"mlp begins with the weights of {path}."
 
@@ -33,7 +34,7 @@ def test_a_head_that_is_left_out_begins_fresh_and_that_is_said(tmp_path):
     path = tmp_path / "body.safetensors"
     save_file({k: v for k, v in tensors().items() if not k.startswith("head")}, path)
     prepared = begun(path)
-    views = prepared.layout.views(prepared.site.initial)
+    views = prepared.site.workspace.layout.views(prepared.site.initial)
     fresh = tensors(seed=0)
     for name, value in tensors().items():
         expected = fresh[name] if name.startswith("head") else value
@@ -46,7 +47,7 @@ def test_a_head_that_is_left_out_begins_fresh_and_that_is_said(tmp_path):
 def test_a_model_of_another_run_is_a_beginning(tmp_path):
     run(TINY, tmp_path / "run")
     path = tmp_path / "run" / "models" / "client-0000.safetensors"
-    views = begun(path).layout.views(begun(path).site.initial)
+    views = begun(path).site.workspace.layout.views(begun(path).site.initial)
     for name, value in load_model(tmp_path / "run").state_dict().items():
         assert torch.equal(views[name], value)
 

@@ -15,7 +15,8 @@ from learners.experiments.search_space import (
     given_dimension,
 )
 from learners.experiments.tuning import points
-from learners.runs.run import completed, data_of
+from learners.runs.prepare import data_of
+from learners.runs.run import completed
 
 SHARED = {"clients": 3, "train_size": 50, "rounds": 9, "workers": 1}
 
