@@ -27,7 +27,7 @@ import torch
 from coalitions.errors import NoSolutionError
 from learners import run
 from learners.data.clients import federated_data
-from learners.runs.run import Result
+from learners.runs.result import Result
 
 LABELS = {"cifar10": 2, "cifar100": 20}
 METHODS = ("fedavg", "pfedsv")

@@ -20,14 +20,14 @@ from learners.experiments.comparison import Comparison as Comparison
 from learners.experiments.comparison import compare as compare
 from learners.experiments.tuning import Tuned as Tuned
 from learners.experiments.tuning import tune as tune
-from learners.loggers.callback import Callback as Callback
+from learners.loggers import Callback as Callback
 from learners.models import MODELS as MODELS
 from learners.models import Network as Network
 from learners.models import build_model as build_model
 from learners.reproduction.carry_out import Reproduced as Reproduced
 from learners.reproduction.carry_out import reproduce as reproduce
-from learners.runs.run import Result as Result
-from learners.runs.run import load_model as load_model
+from learners.runs.result import Result as Result
+from learners.runs.result import load_model as load_model
 from learners.runs.run import resume as resume
 from learners.runs.run import run as run
 from learners.server.federation import Federation as Federation

@@ -15,7 +15,8 @@ from torch import Tensor
 from coalitions.registry import Checks
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.runs.folder import RunFolder
-from learners.runs.run import Result, resume, run
+from learners.runs.result import Result
+from learners.runs.run import resume, run
 from learners.server.federation import Round
 
 SMALL = {"rounds": 3, "local_epochs": 1, "train_size": 20, "workers": 1}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from learners.experiments.resumable_runs import Cell
     from learners.reproduction.carry_out import Plan
-    from learners.runs.run import Result
+    from learners.runs.result import Result
     from learners.settings.config import RunConfig
 
 # ----------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def resume_command(
 
     Example: coalitions resume runs/first
     """
-    from learners.loggers.file_loggers import loggers_of, logs_in
+    from learners.loggers import loggers_of, logs_in
     from learners.runs.folder import RunFolder
     from learners.runs.run import resume
 

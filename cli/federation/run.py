@@ -28,7 +28,7 @@ from coalitions.formatting import listed, quoted
 
 if TYPE_CHECKING:
     from learners.runs.forecast import CostForecast
-    from learners.runs.run import Result
+    from learners.runs.result import Result
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def run_command(
         show_forecast(expected, json_output)
         return
     folder = out or _free_folder(f"{settings.algorithm}-{Path(settings.dataset).stem}")
-    from learners.loggers.file_loggers import loggers_of
+    from learners.loggers import loggers_of
     from learners.runs.run import run
 
     loggers = loggers_of(split_names(log, "--log"))

@@ -12,9 +12,8 @@ from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_an
 from learners.client.randomness import taking
 from learners.client.training import batches, client_loss, mean_loss, training_mode
 from learners.devices import to_host
-from learners.reply_schema import SHARE
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import SHARE, Message, Reveals, task
 
 if TYPE_CHECKING:
     from learners.client.client import Client

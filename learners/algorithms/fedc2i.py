@@ -18,10 +18,9 @@ from learners.client.training import batches
 from learners.data.client_data import IGNORED
 from learners.devices import to_device, to_host
 from learners.measures.losses import CROSS_ENTROPY, OwnLoss
-from learners.reply_schema import Numbers, each
 from learners.rows.parameters import Layout, as_weights, weighted_mean
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Message, Numbers, Reveals, each, task
 
 if TYPE_CHECKING:
     from learners.client.client import Client, Samples

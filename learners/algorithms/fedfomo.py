@@ -16,10 +16,9 @@ from learners.client.tasks import deploy, train
 from learners.client.training import fit
 from learners.devices import to_host
 from learners.privacy.mechanism import as_published
-from learners.reply_schema import Numbers, each
 from learners.rows.parameters import as_weights
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Message, Numbers, Reveals, each, task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,10 +12,9 @@ from torch import nn
 from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.training import EVALUATION_CHUNK, fit
 from learners.devices import to_device
-from learners.reply_schema import Asked, Numbers, Rows
 from learners.rows.workspace import class_means, represented
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Asked, Message, Numbers, Reveals, Rows, task
 
 if TYPE_CHECKING:
     from torch import Tensor

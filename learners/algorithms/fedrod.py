@@ -13,11 +13,10 @@ from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, State, Traits, personal_and_global
 from learners.client.training import fit
 from learners.devices import to_device, to_host
-from learners.reply_schema import Rows
 from learners.rows.parameters import Layout, as_weights
 from learners.rows.workspace import represented
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Message, Reveals, Rows, task
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,10 +13,9 @@ from learners.algorithm import ALGORITHMS, Algorithm, State, Traits
 from learners.client.gradients import gradients_at
 from learners.client.model_games import examined
 from learners.client.tasks import train
-from learners.reply_schema import Number, Rows
 from learners.rows.parameters import reinitialised
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Message, Number, Reveals, Rows, task
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -30,10 +30,9 @@ from learners.algorithms._pfedsv_variants import (
 from learners.client.model_games import ModelGame
 from learners.client.tasks import describe, train
 from learners.privacy.mechanism import as_published
-from learners.reply_schema import Asked, Numbers
 from learners.rows.parameters import Cut, Layout, as_weights
 from learners.settings.options import option
-from learners.task import Message, Reveals, task
+from learners.task import Asked, Message, Numbers, Reveals, task
 
 if TYPE_CHECKING:
     from torch import Tensor

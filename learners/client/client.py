@@ -16,13 +16,12 @@ from learners.data.client_data import Batch, FederatedData, Split
 from learners.devices import to_device
 from learners.measures.losses import Criterion
 from learners.privacy.mechanism import Privacy, released
-from learners.reply_schema import finite
 from learners.rows.optimizers import Step, optimizer
 from learners.rows.workspace import Workspace
 from learners.settings.config import RunConfig
 from learners.settings.schedules import learning_rate
 from learners.settings.seeding import stream
-from learners.task import Message, Task
+from learners.task import Message, Task, finite
 
 
 class Question(Protocol):

@@ -17,18 +17,20 @@ from learners.client.training import Objective, fit, fit_each, score_predictions
 from learners.devices import to_host
 from learners.measures.goal import Score
 from learners.measures.metrics import Metric
-from learners.reply_schema import (
+from learners.task import (
     COUNT,
     MOST_COUNTED,
     Asked,
     Flag,
+    Message,
     Number,
     Numbers,
+    Reveals,
     Rows,
     Text,
     each,
+    task,
 )
-from learners.task import Message, Reveals, task
 
 # ----------------------------------------------------------------------------------------
 # What a client keeps of its best round: all that its model of that round takes to predict.

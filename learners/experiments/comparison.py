@@ -47,7 +47,7 @@ from learners.experiments.variants import (
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import LOSS, METRICS, USUAL, OwnMetric
 from learners.runs.inputs import Clients, Factory, UserInputs
-from learners.runs.run import Result
+from learners.runs.result import Result
 from learners.settings.config import RunConfig
 from learners.settings.seeding import seeds_of
 

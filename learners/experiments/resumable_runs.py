@@ -26,7 +26,8 @@ from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
 from learners.runs.inputs import LastData, UserInputs
 from learners.runs.prepare import prepare
-from learners.runs.run import OnRound, Result, begin, go_on
+from learners.runs.result import Result
+from learners.runs.run import OnRound, begin, go_on
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
 NO_INPUTS = UserInputs()

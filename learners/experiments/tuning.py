@@ -31,7 +31,8 @@ from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.runs.inputs import Clients, Factory, LastData, UserInputs
 from learners.runs.prepare import checked
-from learners.runs.run import Result, say
+from learners.runs.result import Result
+from learners.runs.run import say
 from learners.settings.config import RunConfig, toml_value
 from learners.settings.seeding import generator, seeds_of
 

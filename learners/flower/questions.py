@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from learners.flower.records import NOTHING, UnreadableError, from_records, sound_names, to_records
 from learners.privacy.mechanism import RATE, RELEASES, STEPS
-from learners.reply_schema import MOST_COUNTED
-from learners.task import Message
+from learners.task import MOST_COUNTED, Message
 
 if TYPE_CHECKING:
     from flwr.app import Message as FlowerMessage

@@ -21,7 +21,8 @@ from learners.client.client import Site
 from learners.flower.grid_engine import GridEngine, Identity, Patience
 from learners.flower.questions import GridCarrier
 from learners.runs.prepare import checked_for_nodes
-from learners.runs.run import Result, begin_or_resume
+from learners.runs.result import Result
+from learners.runs.run import begin_or_resume
 from learners.server.client_failures import left_out
 from learners.server.engine import Engine
 from learners.server.federation import Round

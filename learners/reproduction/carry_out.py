@@ -51,7 +51,7 @@ from learners.reproduction.printed import PaperTable, paper_table
 from learners.runs.inputs import LastData
 from learners.runs.kept_runs import kept_place
 from learners.runs.prepare import checked
-from learners.runs.run import Result
+from learners.runs.result import Result
 from learners.settings.config import NO_EFFECT, RunConfig, plain_settings
 from learners.settings.seeding import seeds_of
 

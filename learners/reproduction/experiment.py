@@ -17,7 +17,7 @@ from learners.runs.reading import Clients, RunRecord, read_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from learners.runs.run import Result
+    from learners.runs.result import Result
 
 Scale = Literal["smoke", "small", "paper"]
 """How much is done: seconds, up to twenty minutes of two cores, or what the paper did."""

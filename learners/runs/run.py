@@ -1,148 +1,38 @@
-"""A federated run from its configuration to its result: begin, resume, load what came out."""
+"""A federated run from its configuration to its result: begin it, or go on with it."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from coalitions.errors import DamagedFileError, InputWarning, InvalidInputError
-from coalitions.plugins import import_plugins
+from coalitions.errors import InputWarning, InvalidInputError
+from learners.algorithm import State
 from learners.client.tasks import deploy
-from learners.data.client_data import FederatedData, Input, Kind, Targets
-from learners.loggers.callback import Callback
+from learners.data.client_data import FederatedData
+from learners.loggers import Callback
 from learners.measures.losses import LossFunction
-from learners.measures.metrics import OwnMetric
-from learners.models import build_model, network_for
-from learners.rows.parameters import Layout
+from learners.measures.metrics import OwnMetric, summary
 from learners.runs.checkpoint import Checkpoint
-from learners.runs.folder import RunFolder, load_into
-from learners.runs.inputs import MARK, Clients, Factory, LastData, UserInputs
+from learners.runs.folder import RunFolder
+from learners.runs.inputs import Clients, Factory, LastData, UserInputs
 from learners.runs.prepare import Checked, Prepared, checked, prepare
-from learners.server.client_failures import left_out
+from learners.runs.result import Result, finished_result
 from learners.server.engine import ENGINES, MakeEngine
-from learners.server.federation import Federation, Round
+from learners.server.federation import Federation, NobodyAnsweredError, Round
 from learners.server.local_engine import compute, n_workers, one_thread
-from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
+from learners.task import Message
 
 OnRound = Callable[[Round], None]
 """Called after each round."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """What came out of a run.
-
-    Attributes
-    ----------
-    config
-        What was asked, complete.
-    metrics
-        Of the last round: accuracies and losses, see `metrics.jsonl`.
-    communication
-        Parameters and bytes, up and down, of the whole run.
-    seconds
-        Time of all rounds.
-    history
-        The metrics of every round.
-    out
-        The run's folder, if it has one.
-    privacy
-        The noise, and what its ε covers; None if nothing was clipped or noised.
-    client_names
-        What the clients are called.
-    task
-        What was learnt.
-    new_clients
-        Of the clients that were held out of training: how they got their models, and how good these
-        are; None if there were none.
-    """
-
-    config: RunConfig
-    metrics: Mapping[str, Any]
-    communication: Mapping[str, int]
-    seconds: float
-    history: tuple[Mapping[str, Any], ...] = field(repr=False)
-    out: Path | None = None
-    privacy: Mapping[str, Any] | None = None
-    client_names: tuple[str, ...] = ()
-    task: Kind = "classification"
-    new_clients: Mapping[str, Any] | None = None
-    _models: tuple[Tensor | None, ...] = field(default=(), repr=False)
-    _network: Callable[[], nn.Module] | None = field(default=None, repr=False)
-
-    @property
-    def mean_test_accuracy(self) -> float | None:
-        """Mean over the honest clients of the accuracy on their own test data; None without one."""
-        value: float | None = self.metrics["mean_test_accuracy"]
-        return value
-
-    @property
-    def worst_client_accuracy(self) -> float | None:
-        """The lowest of these accuracies."""
-        value: float | None = self.metrics["worst_client_accuracy"]
-        return value
-
-    @property
-    def per_client_test_accuracy(self) -> list[float | None]:
-        """Every client's accuracy on its own test data."""
-        return list(self.metrics["per_client_test_accuracy"] or ())
-
-    @property
-    def epsilon(self) -> float | None:
-        """What the worst client has spent of its privacy; None if there is no finite figure."""
-        value: float | None = self.metrics.get("epsilon")
-        return value
-
-    def model(self, client: int = 0) -> nn.Module:
-        """Return the network a client ended with, ready to predict."""
-        if self.out is not None:
-            return load_model(self.out, client, model=self._network)
-        row = self._models[client] if 0 <= client < len(self._models) else None
-        if self._network is None or row is None:
-            raise InvalidInputError(
-                f"there is no model of client {client}; clients are numbered 0 …"
-                f" {len(self._models) - 1}"
-            )
-        network = self._network()
-        return Layout.of(network).unpack(row, network).eval()
-
-    def document(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        config = self.config
-        scores = {
-            key: value
-            for key, value in self.metrics.items()
-            if "test_accuracy" in key
-            or "client_accuracy" in key
-            or "test_loss" in key
-            or key == "per_client_kept_round"
-        }
-        metrics = {key: value for key, value in self.metrics.items() if key.endswith("metrics")}
-        return {
-            "algorithm": config.algorithm,
-            "dataset": config.dataset,
-            "clients": config.clients,
-            "rounds": config.rounds,
-            "seed": config.seed,
-            "task": self.task,
-            **scores,
-            **metrics,
-            **({} if self.new_clients is None else {"new_clients": dict(self.new_clients)}),
-            "client_names": list(self.client_names),
-            "communication": dict(self.communication),
-            "epsilon": self.epsilon,
-            "privacy": None if self.privacy is None else dict(self.privacy),
-            "left_out": left_out(self.history),
-            "seconds": self.seconds,
-            "out": None if self.out is None else str(self.out),
-        }
 
 
 def run(
@@ -303,27 +193,9 @@ def go_on(
     """Return the result of the run in a folder; `last` is as of `prepare`, the rest of `resume`."""
     folder = RunFolder.open(out)
     config = folder.config()
-    finished = folder.result()
+    finished = finished_result(folder, config)
     if finished is not None:
-        folder.check_finished(config)
-        history = folder.history()
-        if len(history) != config.rounds:
-            raise DamagedFileError(
-                f"{folder.path / 'metrics.jsonl'} is damaged: it has {len(history)} rounds, and the"
-                f" finished run had {config.rounds}"
-            )
-        return Result(
-            config=config,
-            metrics=history[-1],
-            communication=finished["communication"],
-            seconds=finished["seconds"],
-            history=tuple(history),
-            out=folder.path,
-            privacy=finished.get("privacy"),
-            client_names=tuple(finished.get("client_names", ())),
-            task=finished.get("task", "classification"),
-            new_clients=finished.get("new_clients"),
-        )
+        return finished
     if workers is not None:
         config = replace(config, workers=workers)
     prepared = prepare(config, own, last)
@@ -353,38 +225,6 @@ def say(prepared: Prepared | Checked, tell: Callable[[str], None] | None) -> Non
             tell(prepared.remark)
     elif prepared.notice:
         warnings.warn(prepared.notice, InputWarning, stacklevel=3)
-
-
-def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None) -> nn.Module:
-    """Return the network that a client ended with, from a run's folder, ready to predict.
-
-    `model` is what `run` was given, if the network is the user's own.
-    """
-    folder = RunFolder.open(Path(out))
-    config = folder.config()
-    import_plugins(config.plugins)
-    tensors, about = folder.read_model(client)
-    if MARK in about["model"]:
-        if model is None:
-            raise InvalidInputError(
-                f"{out} was made with a network of its user's own; give it again, as model="
-            )
-        return load_into(UserInputs(model=model).network(config.seed), tensors)
-    return load_into(_network_of(about, config.seed), tensors)
-
-
-def _network_of(about: Mapping[str, Any], seed: int) -> nn.Module:
-    """Return the network that a model's file tells of."""
-    if "inputs" not in about:
-        shape = tuple(about["shape"])
-        return build_model(about["model"], shape=shape, n_classes=about["n_classes"], seed=seed)
-    inputs = {
-        name: Input(tuple(each["shape"]), tuple(each["codes"]))
-        for name, each in about["inputs"].items()
-    }
-    target = about["targets"]
-    targets = Targets(target["kind"], target["n_outputs"], tuple(target["names"]))
-    return network_for(about["model"], inputs, targets, seed=seed)
 
 
 def _carry_out(
@@ -509,9 +349,64 @@ def _welcomed(
     federation: Federation, state: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[dict[str, Any], tuple[Tensor | None, ...]]:
     """Return what is said about the newcomers, and their models."""
-    document, messages = welcomed(federation, state)
+    document, messages = _personalised(federation, state)
     replies = federation.ask(deploy, messages, measuring=True) if messages else {}
     document["names"] = [names[c] for c in federation.newcomers]
     return document, tuple(
         replies[c]["model"] if c in replies else None for c in federation.newcomers
     )
+
+
+def _personalised(
+    federation: Federation, state: State
+) -> tuple[dict[str, Any], dict[int, Message]]:
+    """Have the held-out clients personalised, and test them on their own test data.
+
+    Returns
+    -------
+    tuple
+        What `result.json` says about them; and what each needs to use its model, by client.
+        A newcomer without a sound answer has no accuracy, and no message.
+    """
+    newcomers = federation.newcomers
+    method = federation.algorithm
+    messages: dict[int, Message] = {}
+    replies: dict[int, Message] = {}
+    try:
+        federation.admit(newcomers)
+        federation.round = federation.config.rounds + 1
+        messages = method.newcomers(federation, state, list(newcomers))
+        replies = federation.evaluated(messages)
+    except NobodyAnsweredError:
+        pass  # the run itself is sound; the newcomers' results say that there is none
+    registered = federation.registered
+    honest = [
+        k for k, c in enumerate(newcomers) if c in registered and not registered[c]["poisoned"]
+    ]
+    honest = honest or list(range(len(newcomers)))
+
+    def numbers(name: str) -> list[float | None]:
+        return [replies.get(c, {}).get(name) for c in newcomers]
+
+    def mean(name: str) -> float | None:
+        values = [value for k in honest if (value := numbers(name)[k]) is not None]
+        return float(np.mean(values)) if values else None
+
+    document: dict[str, Any] = {
+        "clients": list(newcomers),
+        "how": (inspect.getdoc(method.newcomers) or "").split("\n")[0],
+        "mean_test_accuracy": mean("accuracy"),
+        "per_client_test_accuracy": numbers("accuracy"),
+        "mean_test_loss": mean("loss"),
+    }
+    if federation.goal is not None:
+        document["metrics"] = {}
+        for place, metric in enumerate(federation.goal.metrics):
+            values = [
+                float(replies[c]["metrics"][place])
+                if c in replies and replies[c]["defined"][place]
+                else None
+                for c in newcomers
+            ]
+            document["metrics"][metric.name] = summary(metric, values, honest)
+    return document, {c: messages[c] for c in replies}

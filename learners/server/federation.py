@@ -18,7 +18,6 @@ from learners.client.tasks import describe, evaluate, keep
 from learners.measures.goal import Goal
 from learners.measures.metrics import summary
 from learners.privacy.mechanism import Privacy
-from learners.reply_schema import Asked
 from learners.rows.parameters import Layout
 from learners.server.aggregation import aggregation
 from learners.server.client_failures import ClientFailures
@@ -28,7 +27,7 @@ from learners.settings.config import RunConfig
 from learners.settings.participation import missing_in, present_in
 from learners.settings.schedules import attendance, learning_rate
 from learners.settings.seeding import seed_of, stream
-from learners.task import Message, Task
+from learners.task import Asked, Message, Task
 
 
 class NobodyAnsweredError(NoSolutionError):

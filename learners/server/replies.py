@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from learners.reply_schema import Asked, Rows
-from learners.task import Message, Reveals, Task
+from learners.task import Asked, Message, Reveals, Rows, Task
 
 # ----------------------------------------------------------------------------------------
 # Which replies to a question a server takes: it believes nobody.
 #
 # A client may run other code than ours, so what its own gate let out says nothing. Every reply is
-# held against what its task declares (`learners.reply_schema`), and its models against those of the
+# held against what its task declares (`learners.task`), and its models against those of the
 # others.
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from learners.server.newcomers import welcomed
 
 from coalitions.errors import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
@@ -13,9 +14,9 @@ from learners.client.client import Client
 from learners.client.training import fit
 from learners.rows.parameters import Layout
 from learners.runs.prepare import prepare
-from learners.runs.run import load_model, resume, run
+from learners.runs.result import load_model
+from learners.runs.run import resume, run
 from learners.server.local_engine import one_thread
-from learners.server.newcomers import welcomed
 from learners.settings.config import RunConfig
 from tests.learners import toy
 

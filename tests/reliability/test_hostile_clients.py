@@ -10,12 +10,11 @@ import torch
 
 from coalitions.errors import InvalidInputError, NoSolutionError
 from learners.algorithm import ALGORITHMS, build_algorithm
-from learners.reply_schema import LARGEST, Form
 from learners.runs.run import resume, run
 from learners.server.client_failures import STRIKES
 from learners.server.engine import Replies
 from learners.settings.config import RunConfig
-from learners.task import TASKS
+from learners.task import LARGEST, TASKS, Form
 from tests.learners import tiny, toy
 from tests.reliability.hostile import BEHAVIOURS, CLAIMS, absent, flipped, hostile
 

@@ -70,7 +70,7 @@ class StoredSet(DataSet):
 
 
 # ----------------------------------------------------------------------------------------
-# MNIST, from files.
+# The sets, with what torchvision calls them and a file by which its layout is recognised.
 
 
 @DATASETS.register("mnist")
@@ -78,13 +78,8 @@ class Mnist(StoredSet):
     """Handwritten digits, 28×28 grey, 60 000 / 10 000 [LeCun1998]_."""
 
     name = "mnist"
-    n_classes = 10
     in_torchvision = "MNIST"
     landmark = "MNIST/raw/train-images-idx3-ubyte"
-
-
-# ----------------------------------------------------------------------------------------
-# Fashion-MNIST, from files.
 
 
 @DATASETS.register("fashion-mnist")
@@ -92,13 +87,8 @@ class FashionMnist(StoredSet):
     """Pictures of clothes, 28×28 grey, 60 000 / 10 000 [Xiao2017]_."""
 
     name = "fashion-mnist"
-    n_classes = 10
     in_torchvision = "FashionMNIST"
     landmark = "FashionMNIST/raw/train-images-idx3-ubyte"
-
-
-# ----------------------------------------------------------------------------------------
-# CIFAR-10, from files.
 
 
 @DATASETS.register("cifar10")
@@ -106,13 +96,8 @@ class Cifar10(StoredSet):
     """Small photographs in 10 classes, 32×32 colour, 50 000 / 10 000 [Krizhevsky2009]_."""
 
     name = "cifar10"
-    n_classes = 10
     in_torchvision = "CIFAR10"
     landmark = "cifar-10-batches-py/data_batch_1"
-
-
-# ----------------------------------------------------------------------------------------
-# CIFAR-100, from files.
 
 
 @DATASETS.register("cifar100")
@@ -123,10 +108,6 @@ class Cifar100(StoredSet):
     n_classes = 100
     in_torchvision = "CIFAR100"
     landmark = "cifar-100-python/train"
-
-
-# ----------------------------------------------------------------------------------------
-# SVHN, from files.
 
 
 @DATASETS.register("svhn")
@@ -142,15 +123,10 @@ class Svhn(StoredSet):
         return Images(np.asarray(stored.data).transpose(0, 2, 3, 1), np.asarray(stored.labels))
 
 
-# ----------------------------------------------------------------------------------------
-# USPS, from files.
-
-
 @DATASETS.register("usps")
 class Usps(StoredSet):
     """Digits from envelopes, 16×16 grey, 7291 / 2007 [Hull1994]_."""
 
     name = "usps"
-    n_classes = 10
     in_torchvision = "USPS"
     landmark = "usps.bz2"

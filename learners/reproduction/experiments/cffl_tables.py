@@ -30,7 +30,7 @@ from learners.runs.reading import RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from learners.runs.run import Result
+    from learners.runs.result import Result
 
 METHODS = {
     "Dom": TableRow("domain"),

@@ -28,7 +28,7 @@ from learners.reproduction.experiment import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from learners.runs.run import Result
+    from learners.runs.result import Result
 
 RIVALS = {
     "Local": TableRow("local"),

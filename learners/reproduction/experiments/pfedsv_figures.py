@@ -29,7 +29,7 @@ from learners.runs.reading import RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from learners.runs.run import Result
+    from learners.runs.result import Result
 
 _SMOKE_NOTE = "Digits of scikit-learn, two rounds: the figures mean nothing."
 

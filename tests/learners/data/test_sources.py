@@ -18,7 +18,7 @@ from learners.data.clients import federated_data
 from learners.data.dataset import DATASETS, Images
 from learners.data.files import bundled, cache_folder, read_npz, read_picture
 from learners.data.sources.digits import with_fixed_split
-from learners.data.sources.mnist_m import blended
+from learners.data.sources.domain_sets import blended
 from learners.data.sources.synth_digits import FONTS, glyphs, rendered
 from learners.settings.seeding import generator
 

@@ -9,7 +9,8 @@ from coalitions.errors import InvalidInputError
 from learners.data.client_data import Input
 from learners.data.clients import federated_data
 from learners.data.dataset import DATASETS
-from learners.runs.run import load_model, run
+from learners.runs.result import load_model
+from learners.runs.run import run
 
 datasets = pytest.importorskip("sklearn.datasets")
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from coalitions.errors import CoalitionError, InvalidInputError
 from learners.data.client_data import Targets, classes
 from learners.flower import client_app, server_app
-from learners.flower.node_data import as_federated, called_for
+from learners.flower.node import as_federated, called_for
 from learners.flower.server import _patience, _settings
 from learners.runs.prepare import checked_for_nodes
 from learners.settings.config import RunConfig

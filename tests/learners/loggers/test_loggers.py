@@ -11,8 +11,7 @@ import pytest
 
 from coalitions.errors import InvalidInputError, MissingDependencyError
 from learners import Callback, resume, run
-from learners.loggers.callback import scalars
-from learners.loggers.file_loggers import CsvLogger, loggers_of, logs_in
+from learners.loggers import CsvLogger, loggers_of, logs_in, scalars
 
 CONFIG = {"clients": 2, "rounds": 4, "train_size": 20, "workers": 1, "evaluate_every": 2}
 

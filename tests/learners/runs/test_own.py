@@ -14,7 +14,8 @@ from torch.utils.data import Dataset, TensorDataset
 
 from coalitions.errors import InvalidInputError
 from learners.runs.forecast import forecast
-from learners.runs.run import load_model, resume, run
+from learners.runs.result import load_model
+from learners.runs.run import resume, run
 from tests.contracts import tasks
 
 TINY = {"rounds": 2, "local_epochs": 1, "batch_size": 8, "workers": 1, "lr": 0.1}

@@ -7,7 +7,8 @@ from safetensors.torch import save_file
 from coalitions.errors import InvalidInputError
 from learners.models import build_model
 from learners.runs.prepare import prepare
-from learners.runs.run import load_model, resume, run
+from learners.runs.result import load_model
+from learners.runs.run import resume, run
 from learners.settings.config import RunConfig
 
 TINY = {"clients": 2, "rounds": 1, "train_size": 20, "workers": 1, "model": "mlp"}

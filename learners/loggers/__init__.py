@@ -1,1 +1,0 @@
-"""What is told of a run while it goes on, and who writes it down."""
