@@ -6,6 +6,7 @@ What came from a file cannot steer a terminal: control characters are written ou
 from __future__ import annotations
 
 import functools
+import io
 import re
 from collections.abc import Iterable, Sequence
 
@@ -202,3 +203,53 @@ def latex_text(text: str) -> str:
     if sign:
         return f"${sign[0]}${latex_text(text[1:])}"
     return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+# ----------------------------------------------------------------------------------------
+# Tables as Markdown, LaTeX and CSV.
+
+
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False
+) -> list[str]:
+    """Return the lines of a Markdown table.
+
+    Parameters
+    ----------
+    head, rows
+        Its cells.
+    right
+        Whether all columns but the first end at the right, as numbers do.
+
+    Examples
+    --------
+    >>> markdown_table(["", "mean"], [["a", "0.5"]])
+    ['|  | mean |', '|---|---|', '| a | 0.5 |']
+    """
+    rule = "| --- |" + " ---: |" * (len(head) - 1) if right else "|---" * len(head) + "|"
+    first, *others = (
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)
+    )
+    return [first, rule, *others]
+
+
+def latex_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a booktabs table, from cells that are LaTeX already."""
+    first, *others = (" & ".join(row) + r" \\" for row in (head, *rows))
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}"
+    return [begin, r"\toprule", first, r"\midrule", *others, r"\bottomrule", r"\end{tabular}"]
+
+
+def csv_table(rows: Iterable[Sequence[object]]) -> str:
+    r"""Return rows as CSV, a line each.
+
+    Examples
+    --------
+    >>> csv_table([["name", "score"], ["a, b", 0.5]])
+    'name,score\n"a, b",0.5\n'
+    """
+    import csv  # not at every start of the command line
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

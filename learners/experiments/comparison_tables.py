@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coalitions.files.opening import json_text
-from coalitions.formatting import latex_text
+from coalitions.formatting import csv_table, latex_table, latex_text, markdown_table
 from learners.experiments.paired_statistics import Difference, best_sentence, difference_text
 
 if TYPE_CHECKING:
@@ -244,16 +244,12 @@ def _width(document: Document, columns: Sequence[Column]) -> int:
 def markdown(document: Document, *, by_domain: bool = False) -> str:
     """Return the table as Markdown, the best in bold."""
     columns = columns_of(document, by_domain=by_domain)
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-    lines = [
-        line(["algorithm", *(column.head for column in columns)]),
-        line(["---", *["---:"] * len(columns)]),
+    rows = [
+        [f"`{name}`", *(f"**{text}**" if best else text for text, best in cells)]
+        for name, cells in cells_of(document, columns)
     ]
-    for name, cells in cells_of(document, columns):
-        lines.append(line([f"`{name}`", *(f"**{t}**" if best else t for t, best in cells)]))
+    head = ["algorithm", *(column.head for column in columns)]
+    lines = markdown_table(head, rows, right=True)
     for sentences in legend(document, [column.key for column in columns]):
         lines += ["", sentences]
     return "\n".join(lines) + "\n"
@@ -262,47 +258,38 @@ def markdown(document: Document, *, by_domain: bool = False) -> str:
 def latex(document: Document, *, by_domain: bool = False) -> str:
     """Return a booktabs table, the best in bold."""
     columns = columns_of(document, by_domain=by_domain)
-    heads = " & ".join(["algorithm", *(latex_text(column.head) for column in columns)])
-    lines = [
-        r"% needs \usepackage{booktabs}",
-        *(f"% {sentence}" for sentence in legend(document, [column.key for column in columns])),
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
-        r"\toprule",
-        rf"{heads} \\",
-        r"\midrule",
-    ]
+    comments = [f"% {sentence}" for sentence in legend(document, [each.key for each in columns])]
+    rows = []
     for name, cells in cells_of(document, columns):
         texts = [(latex_text(text), best) for text, best in cells]
-        bold = [rf"\textbf{{{text}}}" if best else text for text, best in texts]
-        lines.append(" & ".join([latex_text(name), *bold]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        rows.append(
+            [latex_text(name), *(rf"\textbf{{{text}}}" if best else text for text, best in texts)]
+        )
+    table = latex_table(["algorithm", *(latex_text(column.head) for column in columns)], rows)
+    return "\n".join([r"% needs \usepackage{booktabs}", *comments, *table]) + "\n"
 
 
 def csv_text(document: Document) -> str:
     """Return one line per run, with what is said about its method's runs together at the end."""
-    lines = io.StringIO()
-    import csv
-
-    writer = csv.writer(lines, lineterminator="\n")
     rows = document["algorithms"]
     own = list(dict.fromkeys(key for row in rows.values() for key in row["own"]))
     domains = domains_of(document)
-    writer.writerow(
+    lines: list[list[Any]] = [
         [
             "algorithm", "seed", "mean_test_accuracy", "worst_client_accuracy", "rank",
             "difference", "up", "down", "epsilon", "seconds", "baseline", "mean", "sd", "mean_rank",
             "mean_difference", "difference_low", "difference_high", "method", "metric", "score",
             *(f"own_{key}" for key in own), *(f"domain_{domain}" for domain in domains),
         ]
-    )  # fmt: skip
+    ]  # fmt: skip
     baseline = document["baseline"]
-    for name, row in document["algorithms"].items():
+    for name, row in rows.items():
         gap = row["difference"]
         for seed, run in enumerate(row["runs"]):
             epsilon = run["epsilon"]
             if epsilon is None and row["private"]:
                 epsilon = "inf"
-            writer.writerow(
+            lines.append(
                 [
                     name, run["seed"], run["mean_test_accuracy"], run["worst_client_accuracy"],
                     run["rank"], run["difference"], run["communication"]["up"],
@@ -313,7 +300,7 @@ def csv_text(document: Document) -> str:
                     *(_in_seed(row, domain, seed) for domain in domains),
                 ]
             )  # fmt: skip
-    return lines.getvalue()
+    return csv_table(lines)
 
 
 def _in_seed(row: Row, domain: str, seed: int) -> float | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
 import textwrap
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coalitions.files.writing import write_whole
-from coalitions.formatting import latex_text
+from coalitions.formatting import csv_table, latex_table, latex_text, markdown_table
 from learners.experiments.paired_statistics import CONFIDENCE
 from learners.reproduction.claims import LEVEL, Claim, Measured, order_agreement
 from learners.reproduction.experiment import SECOND_LOOK
@@ -51,8 +49,7 @@ def figure_of(values: Sequence[float] | None) -> str:
 
 def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim]) -> str:
     """Return the table with the paper's figures in brackets, the orders' agreement, the claims."""
-    lines = [f"| {found.unit} | " + " | ".join(found.columns) + " |"]
-    lines.append("|---" * (len(found.columns) + 1) + "|")
+    rows = []
     for row in found.rows:
         cells = [figure_of(found.get(row, column)) for column in found.columns]
         if printed is not None:
@@ -61,25 +58,27 @@ def markdown(found: Measured, printed: PaperTable | None, claims: Sequence[Claim
                 ours if theirs is None else f"{ours} ({theirs})"
                 for ours, theirs in zip(cells, said, strict=True)
             ]
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+        rows.append([row, *cells])
     agreement = agreements(found, printed)
     if agreement:
         values = ["–" if each is None else f"{each:.2f}" for each in agreement.values()]
-        lines.append("| *order of rows, Spearman* | " + " | ".join(values) + " |")
+        rows.append(["*order of rows, Spearman*", *values])
+    lines = markdown_table([found.unit, *found.columns], rows)
+    if agreement:
         lines += ["", "In brackets: the paper."]
     for what, told in (
         ("claim", [claim for claim in claims if not claim.added]),
         ("asked beside the paper", [claim for claim in claims if claim.added]),
     ):
         if told:
-            lines += ["", *table_head([what, *CLAIM_COLUMNS[1:]])]
-            lines += [table_line(claim_cells(claim.document())) for claim in told]
+            cells_of_claims = [claim_cells(claim.document()) for claim in told]
+            lines += ["", *markdown_table([what, *CLAIM_COLUMNS[1:]], cells_of_claims)]
     return "\n".join(lines) + "\n"
 
 
 def earlier_figures(found: Measured, printed: PaperTable | None, earlier: PaperTable) -> str:
     """Return what an earlier version of a paper printed, where the later one has something else."""
-    lines = []
+    rows = []
     for row in found.rows:
         said = [
             (None if printed is None else printed.get(row, column), earlier.get(row, column))
@@ -90,17 +89,15 @@ def earlier_figures(found: Measured, printed: PaperTable | None, earlier: PaperT
                 "–" if before is None else "the same" if before == now else str(before)
                 for now, before in said
             ]
-            lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    if not lines:
+            rows.append([row, *cells])
+    if not rows:
         return ""
     head = [
         f"{earlier.paper}, {earlier.where},",
         "where its figures differ or the later ones cannot be read:",
         "",
-        "| % | " + " | ".join(found.columns) + " |",
-        "|---" * (len(found.columns) + 1) + "|",
     ]
-    return "\n" + "\n".join([*head, *lines]) + "\n"
+    return "\n" + "\n".join([*head, *markdown_table(["%", *found.columns], rows)]) + "\n"
 
 
 def agreements(found: Measured, printed: PaperTable | None) -> dict[str, float | None]:
@@ -122,14 +119,12 @@ def comma_separated(
     once: Collection[str] = (),
 ) -> str:
     """Return a line for every row, column and seed; columns in `once` have the first seed alone."""
-    file = io.StringIO()
-    write = csv.writer(file, lineterminator="\n").writerow
-    write(["row", "column", "seed", "value", "paper", "paper_spread"])
+    rows: list[list[Any]] = [["row", "column", "seed", "value", "paper", "paper_spread"]]
     for row, column, seed, value in _figures(found, seeds, once):
         said = printed.get(row, column) if printed else None
         paper = ["", ""] if said is None else [said.mean, said.spread]
-        write([row, column, seed, repr(value), *paper])
-    return file.getvalue()
+        rows.append([row, column, seed, repr(value), *paper])
+    return csv_table(rows)
 
 
 def _figures(
@@ -146,23 +141,15 @@ def _figures(
 
 def latex(found: Measured, printed: PaperTable | None) -> str:
     """Return the table for a paper: ours, and the printed figures in lines below."""
-    lines = [
-        r"\begin{tabular}{l" + "r" * len(found.columns) + "}",
-        r"\toprule",
-        _latex_line("", found.columns),
-        r"\midrule",
-    ]
+    rows = []
     for row in found.rows:
-        lines.append(_latex_line(row, [figure_of(found.get(row, each)) for each in found.columns]))
+        ours = [figure_of(found.get(row, each)) for each in found.columns]
+        rows.append([*map(latex_text, [row, *ours])])
         said = [printed.get(row, column) if printed else None for column in found.columns]
         if any(said):
             cells = ["" if each is None else str(each) for each in said]
-            lines.append(r"\quad " + _latex_line("paper", cells))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _latex_line(row: str, cells: Sequence[str]) -> str:
-    return " & ".join(map(latex_text, [row, *cells])) + r" \\"
+            rows.append([r"\quad paper", *map(latex_text, cells)])
+    return "\n".join(latex_table(["", *map(latex_text, found.columns)], rows)) + "\n"
 
 
 def claim_cells(claim: Mapping[str, Any]) -> list[str]:
@@ -183,16 +170,6 @@ def claim_cells(claim: Mapping[str, Any]) -> list[str]:
 
 
 CLAIM_COLUMNS = ("claim", "paper", "here", "95 % interval", "verdict", "why")
-
-
-def table_head(columns: Sequence[str]) -> list[str]:
-    """Return the first two lines of a Markdown table."""
-    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-
-
-def table_line(cells: Sequence[str]) -> str:
-    """Return a line of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
 
 
 def _p_value(p: float) -> str:
@@ -262,10 +239,10 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
             "three in FedC²I, five in the others. A negative difference contradicts the text."
         ]
         lines += [""]
-        lines += table_head(("experiment", "claim", "paper"))
-        lines += [table_line([_link(each), *claim_cells(claim)[:2]]) for each, claim in weak]
+        rows = [[_link(each), *claim_cells(claim)[:2]] for each, claim in weak]
+        lines += markdown_table(("experiment", "claim", "paper"), rows)
     orders = [
-        table_line([_link(each), column, f"{value:.2f}"])
+        [_link(each), column, f"{value:.2f}"]
         for each in found
         for column, value in each["order"].items()
         if value is not None
@@ -273,7 +250,7 @@ def summary_page(found: Sequence[Mapping[str, Any]]) -> str:
     if orders:
         lines += ["", "## Order of the methods", ""]
         lines += ["Spearman's correlation of the paper's order of the rows with ours.", ""]
-        lines += [*table_head(("experiment", "column", "correlation")), *orders]
+        lines += markdown_table(("experiment", "column", "correlation"), orders)
     tried = [item(f"{_link(each)}: {text}") for each in found for text in each["tried"]]
     asked = list(_claims(found, added=True))
     if tried or asked:
@@ -346,11 +323,11 @@ def _counted(told: Sequence[Told]) -> str:
 
 
 def _table(told: Sequence[Told]) -> list[str]:
-    lines = table_head(("experiment", "scale, seeds", *CLAIM_COLUMNS))
-    for each, claim in told:
-        how = f"{each['scale']}, {len(each['seeds'])}"
-        lines.append(table_line([_link(each), how, *claim_cells(claim)]))
-    return lines
+    rows = [
+        [_link(each), f"{each['scale']}, {len(each['seeds'])}", *claim_cells(claim)]
+        for each, claim in told
+    ]
+    return markdown_table(("experiment", "scale, seeds", *CLAIM_COLUMNS), rows)
 
 
 def write_summary(folder: Path) -> None:
