@@ -115,7 +115,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Rows(Form):
+class ModelRows(Form):
     """A tensor of the model's type.
 
     Attributes
@@ -373,7 +373,7 @@ class Task:
         reveals = self.reply[name]
         if reveals is Reveals.SIZE:
             return TRAINED if name == "samples" else COUNT
-        return {Reveals.MODEL: Rows(), Reveals.PROGRESS: Number()}.get(reveals, Form())
+        return {Reveals.MODEL: ModelRows(), Reveals.PROGRESS: Number()}.get(reveals, Form())
 
 
 TASKS: Registry[Task] = Registry("task", "learners.client.tasks", "learners.algorithms")

@@ -17,7 +17,7 @@ from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from learners.experiments.resumable_runs import Cell
-    from learners.experiments.search_space import Search
+    from learners.experiments.search_space import TuningSearch
 
 
 @flags.takes_settings("algorithm", "seed", "evaluate_every", "evaluate_on")
@@ -144,7 +144,7 @@ def _search(
     trials: int,
     strategy: str,
     seed: int,
-) -> Search:
+) -> TuningSearch:
     from learners.experiments.search_space import read_space, search_of
     from learners.experiments.variants import set_options, value_of, variant_of
 
@@ -174,7 +174,7 @@ class _Progress:
     """Carries out the cells of each rung, with a line on how far things are."""
 
     def __init__(
-        self, search: Search, jobs: int, out: Path | None, *, quiet: bool, verbose: bool
+        self, search: TuningSearch, jobs: int, out: Path | None, *, quiet: bool, verbose: bool
     ) -> None:
         self._jobs, self._quiet, self._verbose = jobs, quiet, verbose
         if quiet:

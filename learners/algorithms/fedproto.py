@@ -14,7 +14,7 @@ from learners.client.training import EVALUATION_CHUNK, fit
 from learners.devices import to_device
 from learners.rows.workspace import class_means, represented
 from learners.settings.options import option
-from learners.task import Asked, Message, Numbers, Reveals, Rows, task
+from learners.task import Asked, Message, ModelRows, Numbers, Reveals, task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -152,7 +152,10 @@ def _present(asked: Asked) -> int:
         Reveals.METRIC,
         Numbers(lambda _: (None,), whole=True, rising=True, least=0, most=_last),
     ),
-    prototypes=(Reveals.STATISTIC, Rows(lambda asked: (_present(asked), _width(asked.layout)))),
+    prototypes=(
+        Reveals.STATISTIC,
+        ModelRows(lambda asked: (_present(asked), _width(asked.layout))),
+    ),
     counts=(
         Reveals.METRIC,
         Numbers(

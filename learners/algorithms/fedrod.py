@@ -16,7 +16,7 @@ from learners.devices import to_device, to_host
 from learners.rows.parameters import Layout, as_weights
 from learners.rows.workspace import represented
 from learners.settings.options import option
-from learners.task import Message, Reveals, Rows, task
+from learners.task import Message, ModelRows, Reveals, task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,7 +154,7 @@ class FedRoD(Algorithm):
 @task(
     "fedrod",
     model=Reveals.MODEL,
-    hypernetwork=(Reveals.MODEL, Rows(when=lambda asked: "hypernetwork" in asked.message)),
+    hypernetwork=(Reveals.MODEL, ModelRows(when=lambda asked: "hypernetwork" in asked.message)),
     train_loss=Reveals.PROGRESS,
     samples=Reveals.SIZE,
 )

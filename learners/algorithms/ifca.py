@@ -15,7 +15,7 @@ from learners.client.model_games import examined
 from learners.client.tasks import train
 from learners.rows.parameters import reinitialised
 from learners.settings.options import option
-from learners.task import Message, Number, Reveals, Rows, task
+from learners.task import Message, ModelRows, Number, Reveals, task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,7 +114,7 @@ class IFCA(Algorithm):
     ),
     gradient=(
         Reveals.STATISTIC,
-        Rows(
+        ModelRows(
             lambda asked: (asked.layout.n_parameters,),
             when=lambda asked: bool(asked.message["gradient"]),
         ),

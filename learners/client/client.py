@@ -321,7 +321,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClientAnswer:
     """What comes out of the gate: a reply, and the memory to keep; or a reason why neither."""
 
     reply: Message | None
@@ -337,7 +337,7 @@ def answer(
     message: Message,
     memory: Message,
     together: Together | None = None,
-) -> Answer:
+) -> ClientAnswer:
     """Return a client's answer to a message: the one gate through which anything leaves a client.
 
     What a task did not declare, and what is not finite, does not leave. A client whose answer is
@@ -360,11 +360,11 @@ def answer(
                     " no answer can be dropped: who is missing would tell of its data; a smaller"
                     " lr, or less noise, may keep training finite"
                 )
-            return Answer(None, reason=f"{name} is not finite")
+            return ClientAnswer(None, reason=f"{name} is not finite")
     if site.privacy is not None and not task.watches:
         reply = released(site.privacy, task, host, message, reply)
     changed = host.memory if _changed(host.memory, memory) else None
-    return Answer(reply, changed)
+    return ClientAnswer(reply, changed)
 
 
 def _changed(now: Message, before: Message) -> bool:

@@ -282,7 +282,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Search:
+class TuningSearch:
     """What is asked of a search.
 
     Attributes
@@ -334,7 +334,7 @@ class Search:
 
         Examples
         --------
-        >>> Search({"rounds": 18}, {}, [0], 9, "halving").rungs
+        >>> TuningSearch({"rounds": 18}, {}, [0], 9, "halving").rungs
         [(9, 2), (3, 6), (1, 18)]
         """
         rounds = RunConfig.of(self.shared).rounds
@@ -362,7 +362,7 @@ def search_of(
     strategy: str,
     seed: int,
     kept: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Search:
+) -> TuningSearch:
     """Return a search whose spaces are those that are given, or else declared by the methods.
 
     Parameters
@@ -374,7 +374,7 @@ def search_of(
     given
         What to search, see `read_space`.
     seeds, trials, strategy, seed
-        See `Search`.
+        See `TuningSearch`.
     kept
         Options of a method that hold unless its space has them.
     """
@@ -406,4 +406,4 @@ def search_of(
     for row, key, _ in given:
         if not row and not any(key in space for space in spaces.values()):
             raise InvalidInputError(f"space {key}: none of the methods has an option {key!r}")
-    return Search(shared, spaces, seeds, trials, way, seed, values)
+    return TuningSearch(shared, spaces, seeds, trials, way, seed, values)

@@ -18,10 +18,10 @@ from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, t
 from learners.experiments.scores import main_metric, score_of
 from learners.experiments.search_space import (
     FIRST_SEED,
-    Search,
     Space,
     Strategy,
     Trial,
+    TuningSearch,
     drawn,
     read_space,
     search_of,
@@ -62,7 +62,7 @@ class Tuned:
     metric: str
     trials: tuple[Trial, ...]
     best: Mapping[str, Trial]
-    search: Search
+    search: TuningSearch
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -383,7 +383,7 @@ def not_tuned(rows: Sequence[Variant], tuned: Mapping[str, Any]) -> list[str]:
 # The search.
 
 
-def points(search: Search, last: LastData | None = None) -> dict[str, list[Trial]]:
+def points(search: TuningSearch, last: LastData | None = None) -> dict[str, list[Trial]]:
     """Return the trials of each method; the same for the same seed, whatever else is searched.
 
     The first is the method as it is, so that what is found is no worse where it was measured.
@@ -403,7 +403,7 @@ def points(search: Search, last: LastData | None = None) -> dict[str, list[Trial
 
 
 def _drawn(
-    search: Search,
+    search: TuningSearch,
     algorithm: str,
     space: Space,
     number: int,
@@ -425,7 +425,7 @@ def _drawn(
     )
 
 
-def _completed(search: Search, trial: Trial, last: LastData) -> RunConfig:
+def _completed(search: TuningSearch, trial: Trial, last: LastData) -> RunConfig:
     """Return the complete settings of a trial for the first seed."""
     variant = variant_of(trial.algorithm, trial.algorithm, search.values_of(trial))
     seed = search.numbers[0]
@@ -448,7 +448,7 @@ Carry = Callable[[Sequence[Cell]], Sequence[Result | NoSolutionError]]
 
 
 def searched(
-    search: Search,
+    search: TuningSearch,
     out: Path | None = None,
     *,
     metric: str | None = None,
@@ -507,7 +507,12 @@ def _ranked(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _cell(
-    search: Search, trial: Trial, config: RunConfig, seed: int, out: Path | None, last: LastData
+    search: TuningSearch,
+    trial: Trial,
+    config: RunConfig,
+    seed: int,
+    out: Path | None,
+    last: LastData,
 ) -> Cell:
     """Return a run of a trial; another seed holds out other data."""
     name = f"{trial.algorithm}-trial{trial.number}-rounds{trial.rounds}"

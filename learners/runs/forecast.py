@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from learners.client.client import Answer, Client, Samples, Site, answer
+from learners.client.client import Client, ClientAnswer, Samples, Site, answer
 from learners.client.stacked_testing import pays
 from learners.client.stacked_training import Stacking
 from learners.client.tasks import describe, evaluate
@@ -290,7 +290,7 @@ class _SmallStack:
         sizes: Mapping[int, int],
         actor: int,
         memory: Message,
-    ) -> tuple[Answer, float]:
+    ) -> tuple[ClientAnswer, float]:
         """Return the answer of one client, and how many images were computed on for it."""
         among = sorted(sizes, key=lambda c: (abs(sizes[c] - sizes[actor]), c))[:MOST_STACKED]
         self._engine.restore({c: memory for c in among})
@@ -301,8 +301,8 @@ class _SmallStack:
         self.missing_bytes = max(self.missing_bytes, missing * each)
         done = sum(max(1, len(self._site.data[c].train)) for c in among)
         if actor in replies.refused:
-            return Answer(None, reason=replies.refused[actor]), done
-        return Answer(replies.replies[actor], self._engine.memories().get(actor)), done
+            return ClientAnswer(None, reason=replies.refused[actor]), done
+        return ClientAnswer(replies.replies[actor], self._engine.memories().get(actor)), done
 
 
 def _shortened(site: Site, client: int) -> tuple[Site, float]:

@@ -52,7 +52,7 @@ from learners.settings.participation import check_members
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedRun:
     """A run about to begin: everything that does not depend on whether it is new or resumed.
 
     `remark` is a sentence on what was done with the data, `notice` the part nobody should miss.
@@ -72,7 +72,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class CheckedRun:
     """A run whose settings, method, network, data, metrics and privacy are known to fit together.
 
     Attributes
@@ -112,9 +112,9 @@ class Checked:
         """Return what clients compute with, their data on the device."""
         return Site(self.config, self.algorithm, self.workspace, self.data, self.privacy)
 
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedRun:
         """Return the run about to begin."""
-        return Prepared(
+        return PreparedRun(
             site=self.site(),
             network=self.network,
             about=_about(self.model, self.data),
@@ -200,14 +200,14 @@ def _dealt(config: RunConfig, by_path: bool) -> FederatedData:
 
 def prepare(
     config: RunConfig, own: UserInputs | None = None, last: LastData | None = None
-) -> Prepared:
+) -> PreparedRun:
     """Return a run about to begin; see `checked`."""
     return checked(config, own, last).prepared()
 
 
 def checked(
     config: RunConfig, own: UserInputs | None = None, last: LastData | None = None
-) -> Checked:
+) -> CheckedRun:
     """Return a run that nothing stands against; whatever can be refused is refused here.
 
     Parameters
@@ -287,7 +287,7 @@ def _fitting(
     sizes: Sequence[int],
     device: torch.device,
     network: Callable[[], nn.Module],
-) -> Checked:
+) -> CheckedRun:
     """Return a run whose method, metrics and privacy are checked against network and data.
 
     `sizes` are the clients' training samples, as far as they are known.
@@ -298,7 +298,7 @@ def _fitting(
     algorithm.check(config, layout)
     workspace = Workspace(module, layout, device, goal)
     privacy = privacy_of(config, algorithm, sizes, has_batch_norm=workspace.has_batch_norm)
-    return Checked(
+    return CheckedRun(
         config=config,
         algorithm=algorithm,
         workspace=workspace,
@@ -316,7 +316,7 @@ AT_NODES = "own"
 """What stands for a data set in the settings of a run whose nodes have data of their own."""
 
 
-def checked_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> Checked:
+def checked_for_nodes(config: RunConfig, model: Callable[[], nn.Module]) -> CheckedRun:
     """Return a run that nothing stands against, as far as a server without data can tell.
 
     Parameters
@@ -379,7 +379,7 @@ def _with_own_network(
     own: UserInputs,
     algorithm: Algorithm,
     data: Callable[[Targets], FederatedData],
-) -> Checked:
+) -> CheckedRun:
     """Return a run of a network that tells what is learnt: nobody knows the data of all."""
 
     def network() -> nn.Module:

@@ -23,7 +23,7 @@ from learners.measures.metrics import OwnMetric, summary
 from learners.runs.checkpoint import Checkpoint
 from learners.runs.folder import RunFolder
 from learners.runs.inputs import Clients, Factory, LastData, UserInputs
-from learners.runs.prepare import Checked, Prepared, checked, prepare
+from learners.runs.prepare import CheckedRun, PreparedRun, checked, prepare
 from learners.runs.result import Result, finished_result
 from learners.server.engine import ENGINES, MakeEngine
 from learners.server.federation import Federation, NobodyAnsweredError, Round
@@ -101,7 +101,7 @@ def run(
 
 
 def begin(
-    prepared: Prepared,
+    prepared: PreparedRun,
     out: Path | None,
     *,
     force: bool = False,
@@ -116,7 +116,7 @@ def begin(
 
 
 def begin_or_resume(
-    prepared: Prepared, out: Path | None, make: MakeEngine, on_round: OnRound | None = None
+    prepared: PreparedRun, out: Path | None, make: MakeEngine, on_round: OnRound | None = None
 ) -> Result:
     """Return the result of a run on an engine of the caller's, which may have begun before.
 
@@ -218,7 +218,7 @@ def completed(
     return prepared.config
 
 
-def say(prepared: Prepared | Checked, tell: Callable[[str], None] | None) -> None:
+def say(prepared: PreparedRun | CheckedRun, tell: Callable[[str], None] | None) -> None:
     """Tell what there is to say of a run's data, or warn whoever called what calls this."""
     if tell is not None:
         if prepared.remark:
@@ -228,7 +228,7 @@ def say(prepared: Prepared | Checked, tell: Callable[[str], None] | None) -> Non
 
 
 def _carry_out(
-    prepared: Prepared,
+    prepared: PreparedRun,
     folder: RunFolder | None,
     checkpoint: Checkpoint | None,
     on_round: OnRound | None,

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from coalitions.errors import CoalitionError, InvalidInputError
-from learners.client.client import Answer, Question, Site, answer
+from learners.client.client import ClientAnswer, Question, Site, answer
 from learners.client.lockstep import in_lockstep
 from learners.client.stacked_testing import pays
 from learners.client.stacked_training import Stacking
@@ -219,7 +219,7 @@ class _Local:
     def _memory(self, client: int) -> dict[str, Any]:
         return self._memories.get(client, {})
 
-    def _collected(self, answers: Mapping[int, Answer]) -> Replies:
+    def _collected(self, answers: Mapping[int, ClientAnswer]) -> Replies:
         """Keep the memories, and return the replies in the order of the clients' numbers."""
         replies, refused = {}, {}
         for client in sorted(answers):
@@ -262,7 +262,7 @@ class _Stacked(_Local):
 
     def ask(self, task: Task, messages: Mapping[int, Message], round: int) -> Replies:
         self._stacking.alone.clear()
-        answers: dict[int, Answer] = {}
+        answers: dict[int, ClientAnswer] = {}
         everyone, helped = list(messages), False
 
         def at_once(asked: Sequence[Question]) -> Sequence[Any]:
@@ -305,13 +305,13 @@ class _Worker:
         packed = self.outbox.put(message, memory)
         self._checked(lambda: self.pipe.send((task.name, client, round, *packed)))
 
-    def receive(self) -> tuple[int, Answer]:
+    def receive(self) -> tuple[int, ClientAnswer]:
         """Return the client that is done, and its answer."""
         done = self._checked(self.pipe.recv)
         if isinstance(done, BaseException):
             raise done
         client, reply, memory, reason = done
-        return client, Answer(
+        return client, ClientAnswer(
             self.inbox.take(reply, copy=True), self.inbox.take(memory, copy=True), reason
         )
 
@@ -358,7 +358,7 @@ class _Workers(_Local):
         waiting = iter(messages.items())
         free = list(self._workers)
         busy: dict[Any, _Worker] = {}
-        answers: dict[int, Answer] = {}
+        answers: dict[int, ClientAnswer] = {}
         while True:
             while free and (following := next(waiting, None)) is not None:
                 client, message = following

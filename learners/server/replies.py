@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from learners.task import Asked, Message, Reveals, Rows, Task
+from learners.task import Asked, Message, ModelRows, Reveals, Task
 
 # ----------------------------------------------------------------------------------------
 # Which replies to a question a server takes: it believes nobody.
@@ -88,7 +88,7 @@ def _oversized(
     reasons: dict[int, str] = {}
     for name in task.reply:
         form = task.form(name)
-        if not isinstance(form, Rows) or not form.compared:
+        if not isinstance(form, ModelRows) or not form.compared:
             continue
         norms = {c: form.norm(reply[name]) for c, reply in replies.items() if name in reply}
         measure, whose = (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import learners.server.local_engine
-from learners.client.client import Answer, answer
+from learners.client.client import ClientAnswer, answer
 
 Tamper = Callable[[dict], object]
 
@@ -108,7 +108,7 @@ def absent(monkeypatch, clients: tuple[int, ...]) -> None:
 
     def silent(site, task, client, *rest):
         if client in clients and not task.watches:
-            return Answer(None, reason="it is not there")
+            return ClientAnswer(None, reason="it is not there")
         return answer(site, task, client, *rest)
 
     monkeypatch.setattr(learners.server.local_engine, "answer", silent)

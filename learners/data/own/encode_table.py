@@ -48,7 +48,7 @@ _FARTHEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class ColumnScale:
     """Centre and unit of each column of numbers."""
 
     centre: Floats
@@ -60,7 +60,7 @@ class Scale:
         return scaled
 
 
-def scale_of(values: Sequence[Floats]) -> Scale:
+def scale_of(values: Sequence[Floats]) -> ColumnScale:
     """Return mean and standard deviation of columns, pooled over the arrays [N, d] of clients.
 
     What leaves a client if there are several are sums and counts: of the numbers, then of their
@@ -72,7 +72,7 @@ def scale_of(values: Sequence[Floats]) -> Scale:
     centre = sum(np.nansum(each, axis=0) for each in values) / there
     spread = np.sqrt(sum(np.nansum((each - centre) ** 2, axis=0) for each in values) / there)
     flat = spread <= 1e-12 * np.maximum(np.abs(centre), 1e-300)
-    return Scale(np.asarray(centre, dtype=float), np.where(flat, 1.0, spread))
+    return ColumnScale(np.asarray(centre, dtype=float), np.where(flat, 1.0, spread))
 
 
 def raw_numbers(rows: ClientRows, columns: Sequence[InputColumn], client: str) -> Floats:
@@ -99,7 +99,9 @@ def raw_numbers(rows: ClientRows, columns: Sequence[InputColumn], client: str) -
     return found
 
 
-def number_array(raw: Floats, scale: Scale, columns: Sequence[InputColumn]) -> NDArray[np.float32]:
+def number_array(
+    raw: Floats, scale: ColumnScale, columns: Sequence[InputColumn]
+) -> NDArray[np.float32]:
     """Return scaled numbers, float32[N, d]; then whether each that may be missing was.
 
     What is missing gets the mean, which is 0.
@@ -365,8 +367,8 @@ def _drawn(
 def _arrays(
     rows: ClientRows,
     numbers: NDArray[np.float64],
-    scale: Scale,
-    unit: Scale,
+    scale: ColumnScale,
+    unit: ColumnScale,
     schema: Schema,
     client: str,
 ) -> Arrays:
@@ -380,11 +382,11 @@ def _arrays(
     return inputs, unit(rows.column(schema.target)).astype(np.float32)
 
 
-def _target_scale(everyone: Sequence[ClientRows], schema: Schema) -> Scale:
+def _target_scale(everyone: Sequence[ClientRows], schema: Schema) -> ColumnScale:
     """Return the unit in which a number is predicted: the agreed one, or that of training rows."""
     if schema.scale is not None or schema.task != "regression":
         centre, unit = schema.scale or (0.0, 1.0)
-        return Scale(np.array(centre), np.array(unit))
+        return ColumnScale(np.array(centre), np.array(unit))
     return scale_of([rows.column(schema.target) for rows in everyone])
 
 

@@ -9,7 +9,7 @@ import torch
 from learners import ALGORITHMS, RunConfig
 from learners.experiments.search_space import (
     Dimension,
-    Search,
+    TuningSearch,
     declared_space,
     drawn,
     given_dimension,
@@ -54,18 +54,18 @@ def test_options_that_others_leave_without_effect_are_not_drawn(rng):
 
 def test_points_depend_on_the_seed_and_the_method_alone():
     spaces = {name: declared_space(name, 0.05) for name in ("fedprox", "ditto")}
-    both = points(Search(SHARED, spaces, [5], 4))
-    alone = points(Search(SHARED, {"ditto": spaces["ditto"]}, [6], 4))
+    both = points(TuningSearch(SHARED, spaces, [5], 4))
+    alone = points(TuningSearch(SHARED, {"ditto": spaces["ditto"]}, [6], 4))
     assert both["ditto"] == alone["ditto"]
-    other = points(Search(SHARED, spaces, [5], 4, seed=1))
+    other = points(TuningSearch(SHARED, spaces, [5], 4, seed=1))
     assert other["ditto"][1:] != both["ditto"][1:]
     assert len({str(trial.values) for trial in both["fedprox"]}) == 4
 
 
 def test_every_method_gets_as_many_rounds():
-    assert Search(SHARED, {}, [0, 1], 10, "halving").rungs == [(10, 1), (3, 3), (1, 9)]
-    assert Search(SHARED, {}, [0, 1], 10, "halving").cost == 2 * (10 + 9 + 9)
-    assert Search(SHARED, {}, [0, 1], 10).cost == 2 * 90
+    assert TuningSearch(SHARED, {}, [0, 1], 10, "halving").rungs == [(10, 1), (3, 3), (1, 9)]
+    assert TuningSearch(SHARED, {}, [0, 1], 10, "halving").cost == 2 * (10 + 9 + 9)
+    assert TuningSearch(SHARED, {}, [0, 1], 10).cost == 2 * 90
 
 
 def test_held_out_samples_are_trained_on_by_nobody_and_test_data_stay_unseen():
