@@ -23,10 +23,10 @@ from learners.task import (
     Asked,
     Flag,
     Message,
+    ModelRows,
     Number,
     Numbers,
     Reveals,
-    Rows,
     Text,
     each,
     task,
@@ -105,7 +105,7 @@ def _without_kept(memory: Message) -> dict[str, object]:
 @task(
     "train",
     by_fit=True,
-    model=(Reveals.MODEL, Rows(when=lambda asked: asked.message.get("send", True))),
+    model=(Reveals.MODEL, ModelRows(when=lambda asked: asked.message.get("send", True))),
     train_loss=Reveals.PROGRESS,
     samples=Reveals.SIZE,
 )
@@ -228,7 +228,7 @@ def _gradients(asked: Asked) -> tuple[int, int]:
     return asked.rows("models"), asked.layout.n_parameters
 
 
-@task("gradient", gradients=(Reveals.STATISTIC, Rows(_gradients, compared=False)))
+@task("gradient", gradients=(Reveals.STATISTIC, ModelRows(_gradients, compared=False)))
 def gradient(client: Client, message: Message) -> Message:
     """Differentiate the client's loss at each of `models` [m, P]: `gradients` [m, P].
 

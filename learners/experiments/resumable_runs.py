@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,14 +18,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import torch
-
 from coalitions.errors import CoalitionError, InvalidInputError, NoSolutionError
 from learners.runs.folder import RunFolder, is_bare
 from learners.runs.inputs import LastData, UserInputs
 from learners.runs.prepare import prepare
 from learners.runs.result import Result
 from learners.runs.run import OnRound, begin, go_on
+from learners.server.local_engine import begin_child, start_child
 from learners.settings.config import RunConfig, differing_settings, spoken_setting
 
 NO_INPUTS = UserInputs()
@@ -283,10 +280,7 @@ def _started(
     pipe, far_end = context.Pipe(duplex=False)
     inherited = (held, pipe, *siblings) if forks else ()
     process = context.Process(target=_work, args=(cell, far_end, lifeline, inherited))
-    with warnings.catch_warnings():
-        # As for the workers of a run: the child has one thread, and touches no lock of another.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
+    start_child(process)
     far_end.close()
     return pipe, process
 
@@ -306,12 +300,7 @@ def _work(
     cell: Cell, pipe: Connection, lifeline: Connection, inherited: Sequence[Connection]
 ) -> None:
     """Run a cell in a process of its own, and send each round and the result to the parent."""
-    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for each in inherited:
-        each.close()
-    # A forked process has none of its parent's threads; waiting for them would never end.
-    torch.set_num_threads(1)
+    begin_child(inherited)
     threading.Thread(target=_end_with_the_parent, args=(lifeline,), daemon=True).start()
     with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
         pipe.send(_outcome(cell, lambda round: pipe.send((round.number, round.metrics))))

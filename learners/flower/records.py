@@ -19,6 +19,7 @@ from torch import Tensor
 from coalitions.errors import InvalidInputError
 from coalitions.files.arrays import ArrayFile
 from coalitions.files.writing import disk_trouble_named, write_whole
+from learners.runs.checkpoint import tensor_bytes
 from learners.task import Message
 
 if TYPE_CHECKING:
@@ -260,22 +261,18 @@ def sound_names(run: object, *versions: object) -> bool:
 
 
 def _packed(version: Version) -> bytes:
-    from safetensors.torch import save
-
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     for part, entries in (("memory", version.memory), ("reply", version.reply)):
         for name, value in entries.items():
             if isinstance(value, Tensor):
-                # Cloned: the format refuses tensors that share their memory.
-                tensors[f"{part}/tensor/{name}"] = value.detach().cpu().clone().contiguous()
+                tensors[f"{part}/tensor/{name}"] = value.detach().cpu().contiguous()
             elif isinstance(value, np.ndarray):
-                array = torch.from_numpy(np.array(value, order="C"))
-                tensors[f"{part}/array/{name}"] = array
+                tensors[f"{part}/array/{name}"] = torch.from_numpy(np.array(value, order="C"))
             else:
                 plain = value.item() if isinstance(value, np.generic) else value
                 values.setdefault(part, {})[name] = plain
-    content: bytes = save(tensors, metadata={"values": json.dumps(values)})
+    content = tensor_bytes(tensors, {"values": json.dumps(values)})
     return hashlib.sha256(content).digest() + content
 
 

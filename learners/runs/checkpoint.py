@@ -221,8 +221,6 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     The JSON file comes last and holds the checksum of the other: a checkpoint exists when both
     are complete, and at every moment at least one does.
     """
-    from safetensors.torch import save
-
     tensors: dict[str, Tensor] = {}
     document = {
         "version": _VERSION,
@@ -237,7 +235,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         },
         "traffic": _packed({"counts": checkpoint.traffic}, "traffic", tensors),
     }
-    numbers = save(_unshared(tensors))
+    numbers = tensor_bytes(tensors)
     document["sha256"] = hashlib.sha256(numbers).hexdigest()
     text = json_text(document, indent=None)
     name = f"round-{checkpoint.round:06d}"
@@ -345,15 +343,18 @@ def _packed(
     return packed
 
 
-def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors, copied where several share their memory, which the format refuses."""
+def tensor_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return tensors as safetensors; the format refuses shared memory, so such ones are copied."""
+    from safetensors.torch import save
+
     taken: set[int] = set()
     apart = {}
     for name, tensor in tensors.items():
         place = tensor.untyped_storage().data_ptr()
         apart[name] = tensor.clone() if place in taken else tensor
         taken.add(place)
-    return apart
+    content: bytes = save(apart, metadata=metadata)
+    return content
 
 
 def _unpacked(

@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -292,6 +292,35 @@ class _Stacked(_Local):
         pass
 
 
+def start_child(process: multiprocessing.process.BaseProcess) -> None:
+    """Start a process that computes with one thread.
+
+    Forking a process that has used several threads is safe here for the same reason it is in
+    torch's own data loader: the child starts with one thread and touches no lock of another. So
+    the warning that Python 3.12 gives of it is not shown.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+
+
+def begin_child(inherited: Iterable[Connection]) -> None:
+    """Make this process, which was started by `start_child`, one that ends with its parent.
+
+    Parameters
+    ----------
+    inherited
+        Ends of pipes that forking copied. If they stayed open, the pipes would outlive the parent,
+        and the child would, too.
+    """
+    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in inherited:
+        each.close()
+    # A forked process has none of its parent's threads; waiting for them would never end.
+    torch.set_num_threads(1)
+
+
 class _Worker:
     """One worker process, seen from this one."""
 
@@ -331,9 +360,7 @@ class _Workers(_Local):
     """Clients in worker processes, each taking the next one when it is free.
 
     Workers are forked, so they have the data, the network and every registered task without a
-    copy, also those defined in a notebook. Forking a process that has used several threads is
-    safe here for the same reason it is in torch's own data loader: a worker starts with one
-    thread and touches no lock of another.
+    copy, also those defined in a notebook.
     """
 
     def __init__(self, site: Site, workers: int) -> None:
@@ -346,11 +373,7 @@ class _Workers(_Local):
             worker.process = fork.Process(
                 target=_serve, args=(site, worker, self._workers), daemon=True
             )
-            with warnings.catch_warnings():
-                # Python 3.12 warns of forking a process with threads: see above why this is one
-                # of the cases where it is safe.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                worker.process.start()
+            start_child(worker.process)
         for worker in self._workers:
             worker.far_end.close()
 
@@ -386,15 +409,8 @@ class _Workers(_Local):
 
 def _serve(site: Site, worker: _Worker, everyone: list[_Worker]) -> None:
     """Do what comes through the pipe until it closes: the whole life of a worker process."""
-    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Forking copied every end of every pipe. Without closing them here, a pipe would stay open
-    # when the parent is gone, and the workers would outlive it.
-    for each in everyone:
-        each.pipe.close()
-        if each is not worker:
-            each.far_end.close()
-    torch.set_num_threads(1)
+    others = [each.far_end for each in everyone if each is not worker]
+    begin_child([*others, *(each.pipe for each in everyone)])
     pipe: Connection = worker.far_end
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
         while True:
