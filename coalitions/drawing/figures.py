@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from coalitions.drawing.document import plotly_page, words
-from coalitions.drawing.pictures import check_picture_path, new_figure, plain_style, save
+from coalitions.drawing.pictures import check_picture_path, drawn_to_file, new_figure
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.extras import needed
 from coalitions.files.writing import write_whole
@@ -66,14 +66,7 @@ def interaction_network(
     >>> len(figure.axes)
     1
     """
-    if path is not None:
-        check_picture_path(Path(path))
-    needed("matplotlib")
-    with plain_style():
-        figure = draw_network(interactions, labels, title)
-    if path is not None:
-        save(figure, Path(path))
-    return figure
+    return drawn_to_file(lambda: draw_network(interactions, labels, title), path)
 
 
 def draw_network(
@@ -166,14 +159,7 @@ def drawn(kinds: Any, kind: str | None, path: str | Path | None, what: Any) -> F
             f"there is no plot named {chosen!r} for this; {did_you_mean(str(chosen), kinds)}there"
             f" are: {', '.join(kinds)}"
         )
-    if path is not None:
-        check_picture_path(Path(path))
-    needed("matplotlib")
-    with plain_style():
-        figure: Figure = kinds[chosen](what)
-    if path is not None:
-        save(figure, Path(path))
-    return figure
+    return drawn_to_file(lambda: kinds[chosen](what), path)
 
 
 def bar(estimate: Estimate) -> Figure:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coalitions.errors import InvalidInputError
+from coalitions.extras import needed
 from coalitions.files.writing import write_whole
 
 if TYPE_CHECKING:
@@ -84,6 +85,23 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure to a file; its ending says which kind."""
     check_picture_path(path)
     write_whole(path, picture(figure, path.suffix.lower()[1:]))
+
+
+def drawn_to_file(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
+    """Return the figure that `draw` makes, and write it to `path` if there is one.
+
+    Before anything is drawn, it is checked that matplotlib is installed and that the file can be
+    written.
+    """
+    needed("matplotlib")
+    target = None if path is None else Path(path)
+    if target is not None:
+        check_picture_path(target)
+    with plain_style():
+        figure = draw()
+    if target is not None:
+        save(figure, target)
+    return figure
 
 
 # ----------------------------------------------------------------------------------------

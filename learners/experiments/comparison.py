@@ -185,17 +185,10 @@ class Comparison:
         MissingDependencyError
             matplotlib is not installed.
         """
-        from coalitions.drawing.pictures import check_picture_path, save
-        from coalitions.extras import needed
+        from coalitions.drawing.pictures import drawn_to_file
         from learners.experiments.comparison_figure import comparison_figure
 
-        needed("matplotlib")
-        if path is not None:
-            check_picture_path(Path(path))
-        figure = comparison_figure(self._document)
-        if path is not None:
-            save(figure, Path(path))
-        return figure
+        return drawn_to_file(lambda: comparison_figure(self._document), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values, as ``coalitions compare --json`` prints them."""

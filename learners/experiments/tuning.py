@@ -129,15 +129,9 @@ class Tuned:
         MissingDependencyError
             matplotlib is not installed.
         """
-        needed("matplotlib")
-        from coalitions.drawing.pictures import check_picture_path, save
+        from coalitions.drawing.pictures import drawn_to_file
 
-        if path is not None:
-            check_picture_path(Path(path))
-        figure = _tuning_figure(self)
-        if path is not None:
-            save(figure, Path(path))
-        return figure
+        return drawn_to_file(lambda: _tuning_figure(self), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the search as plain values, as ``coalitions tune --json`` prints them."""

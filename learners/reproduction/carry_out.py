@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from coalitions import __version__
-from coalitions.drawing.pictures import check_picture_path, picture, save
+from coalitions.drawing.pictures import drawn_to_file, picture
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.opening import json_text
@@ -217,13 +217,7 @@ class Reproduced:
         MissingDependencyError
             matplotlib is not installed.
         """
-        needed("matplotlib")
-        if path is not None:
-            check_picture_path(Path(path))
-        figure = dots(self.found, self.printed, self.title)
-        if path is not None:
-            save(figure, Path(path))
-        return figure
+        return drawn_to_file(lambda: dots(self.found, self.printed, self.title), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as ``coalitions reproduce NAME --json`` prints them."""
