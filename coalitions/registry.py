@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
@@ -102,6 +106,72 @@ class Registry(Generic[T]):
         except BaseException:
             self._loaded = False
             raise
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the source says that is registered under a name.
+
+    Attributes
+    ----------
+    definition
+        The class or the function below the decorator.
+    module
+        The whole file.
+    """
+
+    definition: ast.ClassDef | ast.FunctionDef
+    module: ast.Module
+
+
+def declared(registry: str, place: str) -> dict[str, Declaration]:
+    """Return what the files of a package register, by name: they are parsed, not imported.
+
+    To list names, to complete them and to refuse a misspelt one, numpy and torch are not loaded.
+    What plug-ins register is not among them.
+
+    Parameters
+    ----------
+    registry
+        The registry's name in the source, such as ``SOLVERS``.
+    place
+        A package, or a single module.
+
+    Examples
+    --------
+    >>> list(declared("DATA_MODELS", "coalitions.data_models"))
+    ['forest', 'linear', 'nearest', 'tree']
+    """
+    found = {}
+    for file in _sources(place):
+        if f"@{registry}.register(" not in file.read_text(encoding="utf-8"):
+            continue
+        module = _parsed(file)
+        for node in module.body:
+            for decorator in getattr(node, "decorator_list", ()):
+                match decorator:
+                    case ast.Call(
+                        func=ast.Attribute(value=ast.Name(id=owner), attr="register"),
+                        args=[ast.Constant(str(name)), *_],
+                    ) if owner == registry:
+                        assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+                        found[name] = Declaration(node, module)
+    return dict(sorted(found.items()))
+
+
+@cache
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _sources(place: str) -> Iterator[Path]:
+    spec = importlib.util.find_spec(place)
+    assert spec is not None
+    if spec.submodule_search_locations is None:
+        assert spec.origin is not None
+        yield Path(spec.origin)
+    for folder in spec.submodule_search_locations or ():
+        yield from Path(folder).rglob("*.py")
 
 
 def unknown_name(kind: str, name: str, names: Collection[str]) -> UnknownNameError:

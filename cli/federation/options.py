@@ -9,6 +9,7 @@ import typer
 
 from cli.terminal.completion import UNLISTED, completion, registered
 from cli.terminal.output import Json, Plugin, print_json, stdout
+from coalitions.errors import InvalidInputError
 from coalitions.registry import installed_plugins, unknown_name
 from learners.settings.config import RunConfig
 from learners.settings.options import OBSERVABLES, Option, options_of, written
@@ -44,9 +45,14 @@ def options_command(
             autocompletion=completion("algorithms"),
         ),
     ] = "run",
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a page in Markdown, as in the documentation.")
-    ] = False,
+    as_: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="table|markdown",
+            help="What to print: a table, or a page as in the documentation.",
+        ),
+    ] = "table",
     json_output: Json = False,
     plugin: Plugin = None,
 ) -> None:
@@ -54,12 +60,14 @@ def options_command(
 
     Example: coalitions options pfedsv
     """
+    if as_ not in ("table", "markdown"):
+        raise InvalidInputError(f"--as is {as_!r}; it can be: table, markdown")
     tables = _tables(name, plugin)
     if json_output:
         print_json(
             {title: {row.name: row.document() for row in rows} for title, rows in tables.items()}
         )
-    elif markdown:
+    elif as_ == "markdown":
         typer.echo("\n".join(page(tables)))
     else:
         _print(tables)
@@ -100,7 +108,7 @@ def page(tables: Mapping[str, Sequence[Option]]) -> Iterator[str]:
     """Yield the lines of the reference."""
     yield "# Options"
     yield ""
-    yield "Made by `coalitions options all --markdown`; a test compares. At the prompt,"
+    yield "Made by `coalitions options all --as markdown`; a test compares. At the prompt,"
     yield "`coalitions options` shows the settings of a run, `coalitions options NAME` those of an"
     yield "algorithm."
     for title, rows in tables.items():

@@ -1,31 +1,36 @@
-"""The names there are, read from the source: to complete them, and to know a misspelt one."""
+"""Names read from the source: to list and complete them, and to know a misspelt one."""
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import typer
 
-from coalitions.registry import installed_plugins, unknown_name
+from coalitions.registry import declared, installed_plugins, unknown_name
 
 _PLACES = {
     "algorithms": ("ALGORITHMS", "learners.algorithms"),
     "aggregations": ("AGGREGATIONS", "learners.server.aggregation"),
-    "data_models": ("DATA_MODELS", "coalitions.data_models"),
+    "data-models": ("DATA_MODELS", "coalitions.data_models"),
     "datasets": ("DATASETS", "learners.data.sources"),
     "experiments": ("EXPERIMENTS", "learners.reproduction.experiments"),
+    "losses": ("LOSSES", "learners.measures.losses"),
     "metrics": ("METRICS", "learners.measures.metrics"),
     "models": ("MODELS", "learners.models"),
+    "notions": ("NOTIONS", "coalitions.structures.stability"),
+    "partitions": ("PARTITIONS", "learners.data.partitions"),
     "solvers": ("SOLVERS", "solvers"),
     "estimators": ("ESTIMATORS", "coalitions.values"),
     "semivalues": ("SEMIVALUE_ESTIMATORS", "coalitions.values"),
     "pairs": ("PAIR_ESTIMATORS", "coalitions.values"),
     "interactions": ("INTERACTION_ESTIMATORS", "coalitions.values"),
     "indices": ("INDICES", "coalitions.values.interaction_indices"),
+    "synergies": ("SYNERGIES", "coalitions.synergy"),
 }
 """Registries, and where their entries stand; nobody knows those of plugins before the import."""
 
@@ -41,15 +46,32 @@ def registered(kind: str) -> list[str]:
     >>> registered("aggregations")[:3]
     ['geometric-median', 'krum', 'mean']
     """
-    registry, place = _PLACES[kind]
-    pattern = re.compile(rf"^@{registry}\.register\(\s*\"([^\"]+)\"", re.MULTILINE)
-    return sorted(
-        {
-            name
-            for file in _files(place)
-            for name in pattern.findall(file.read_text(encoding="utf-8"))
-        }
-    )
+    return list(declared(*_PLACES[kind]))
+
+
+def kinds() -> list[str]:
+    """Return what there are names of."""
+    return sorted(_PLACES)
+
+
+def summaries(kind: str) -> dict[str, str]:
+    """Return the registered names of a kind, each with the first sentence of its docstring.
+
+    Examples
+    --------
+    >>> summaries("data-models")["forest"]
+    'Return a random forest'
+    """
+    return {
+        name: first_sentence(ast.get_docstring(entry.definition) or "")
+        for name, entry in declared(*_PLACES[kind]).items()
+    }
+
+
+def first_sentence(docstring: str) -> str:
+    """Return the first line of a docstring, without its citation and its full stop."""
+    line = docstring.strip().partition("\n")[0]
+    return line.partition(" [")[0].removesuffix(".")
 
 
 SPOKEN = {
@@ -90,20 +112,8 @@ def completion(kind: str, *, several: bool = False) -> Callable[[str], list[str]
 
 def complete_option(context: typer.Context, incomplete: str) -> list[str]:
     """Return the options that --set can give the algorithm that was typed before it."""
-    algorithm = context.params.get("algorithm") or "fedavg"
-    for file in _files("learners.algorithms"):
-        text = file.read_text(encoding="utf-8")
-        if f'@ALGORITHMS.register("{algorithm}")' in text:
-            names = re.findall(r"^    (\w+): [^=\n]+ = option\(", text, re.MULTILINE)
-            return [f"{name}=" for name in names if name.startswith(incomplete)]
-    return []
+    from learners.settings.declared_options import declared_methods
 
-
-def _files(place: str) -> Iterator[Path]:
-    spec = importlib.util.find_spec(place)
-    assert spec is not None
-    if spec.submodule_search_locations is None:
-        assert spec.origin is not None
-        yield Path(spec.origin)
-    for folder in spec.submodule_search_locations or ():
-        yield from Path(folder).rglob("*.py")
+    method = declared_methods().get(context.params.get("algorithm") or "fedavg")
+    names = [] if method is None else [f"{option.name}=" for option in fields(method)]
+    return [name for name in names if name.startswith(incomplete)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -24,10 +25,10 @@ PAGE = Path(__file__).parents[3] / "docs" / "options.md"
 
 
 def test_the_page_is_the_one_that_is_generated(typed):  # noqa: F811
-    printed = typed("options", "all", "--markdown")
+    printed = typed("options", "all", "--as", "markdown")
     assert printed.returncode == 0, printed.stderr
     assert PAGE.read_text(encoding="utf-8") == printed.stdout, (
-        "docs/options.md is out of date: coalitions options all --markdown > docs/options.md"
+        "docs/options.md is out of date: coalitions options all --as markdown > docs/options.md"
     )
 
 
@@ -52,7 +53,7 @@ def test_every_option_says_what_it_does_before_it_gives_a_symbol(typed):  # noqa
         ("datasets", ""),
         ("options", ""),
         ("options pfedsv", ""),
-        ("options all --markdown", ""),
+        ("options all --as markdown", ""),
         ("options pfedsw", "no algorithm named 'pfedsw'; did you mean 'pfedsv'? there are: apfl,"),
         ("datasets digit", "no data set named 'digit'; did you mean 'digits'? there are: "),
         ("run --algorithm fedprocks", "no algorithm named 'fedprocks'; did you mean 'fedprox'?"),
@@ -84,7 +85,7 @@ def test_methods_are_declared_as_they_are_registered():
     declared = declared_methods()
     assert list(declared) == registered("algorithms")
     for name, method in declared.items():
-        assert method.__doc__ == ALGORITHMS[name].__doc__
+        assert inspect.getdoc(method) == inspect.getdoc(ALGORITHMS[name])
         assert options_of(method) == options_of(ALGORITHMS[name])
 
 
@@ -165,6 +166,8 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence, typed, tmp_path):  
 @pytest.mark.parametrize("kind", _PLACES)
 def test_names_to_complete_are_those_that_are_registered(kind):
     from coalitions.data_models import DATA_MODELS
+    from coalitions.structures.stability import NOTIONS
+    from coalitions.synergy import SYNERGIES
     from coalitions.values.estimator import (
         ESTIMATORS,
         INTERACTION_ESTIMATORS,
@@ -174,6 +177,8 @@ def test_names_to_complete_are_those_that_are_registered(kind):
     from coalitions.values.interaction_indices import INDICES
     from learners.algorithm import ALGORITHMS
     from learners.data.dataset import DATASETS
+    from learners.data.partitions import PARTITIONS
+    from learners.measures.losses import LOSSES
     from learners.measures.metrics import METRICS
     from learners.models import MODELS
     from learners.reproduction.experiment import EXPERIMENTS
@@ -183,10 +188,14 @@ def test_names_to_complete_are_those_that_are_registered(kind):
     registries = {
         "algorithms": ALGORITHMS,
         "aggregations": AGGREGATIONS,
-        "data_models": DATA_MODELS,
+        "data-models": DATA_MODELS,
         "datasets": DATASETS,
         "experiments": EXPERIMENTS,
+        "losses": LOSSES,
         "metrics": METRICS,
+        "notions": NOTIONS,
+        "partitions": PARTITIONS,
+        "synergies": SYNERGIES,
         "models": MODELS,
         "solvers": SOLVERS,
         "estimators": ESTIMATORS,
