@@ -1,7 +1,7 @@
 """The table of commands, and the one place where errors become exit codes.
 
-Exit codes: 0 it ran; 1 it ran and failed, or the demands cannot be met; 2 bad input, said in one
-sentence; 130 interrupted.
+Exit codes: 0 it ran; 1 it ran and failed, the demands cannot be met, or a claim is false; 2 bad
+input, said in one sentence; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import cli.experiments
 import cli.federation
 import cli.games
 import cli.plugins
+from cli.terminal.flags import in_flags, with_switches
 from cli.terminal.help import Command, group_of, in_order, summary
 from cli.terminal.output import visible
 from coalitions import __version__
@@ -75,7 +76,7 @@ def _add_commands(typed: str | None) -> None:
         commands |= importlib.import_module(modules[name]).COMMANDS
     for name in sorted(commands, key=in_order):
         add = app.command(name, cls=Command, rich_help_panel=group_of(name))
-        add(summary(commands[name]) if typed in HELP else commands[name])
+        add(summary(commands[name]) if typed in HELP else with_switches(name, commands[name]))
 
 
 def main() -> None:
@@ -137,13 +138,15 @@ def _unreadable(typed: str) -> bool:
 
 
 def _exit_code() -> int:
-    from coalitions.errors import BudgetError, CoalitionError, InvalidInputError
+    from coalitions.errors import BudgetError, CoalitionError, InvalidInputError, RefusedError
     from coalitions.extras import install_command
     from coalitions.files.writing import storage_error
 
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
+    except RefusedError as error:
+        return _complain(_in_flags(error), 1)
     except (InvalidInputError, BudgetError) as error:
         return _complain(_in_flags(error), 2)
     except CoalitionError as error:
@@ -198,8 +201,6 @@ def _close_output() -> None:
 
 def _in_flags(error: Warning | Exception | str) -> str:
     """Return what an error or a warning says, in the flags of the command that was typed."""
-    from cli.terminal.flags import in_flags
-
     typed = sys.argv[1] if len(sys.argv) > 1 else ""
     command = getattr(typer.main.get_command(app), "commands", {}).get(typed)
     options = () if command is None else command.params

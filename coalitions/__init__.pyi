@@ -9,6 +9,7 @@ from coalitions.errors import InputWarning as InputWarning
 from coalitions.errors import InvalidInputError as InvalidInputError
 from coalitions.errors import MissingDependencyError as MissingDependencyError
 from coalitions.errors import NoSolutionError as NoSolutionError
+from coalitions.errors import RefusedError as RefusedError
 from coalitions.errors import UnknownNameError as UnknownNameError
 from coalitions.execution.progress import time_left as time_left
 from coalitions.execution.store import stored as stored

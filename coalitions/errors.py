@@ -6,6 +6,7 @@
     ├── InvalidInputError           the data or an option is wrong; also a ValueError (exit code 2)
     │   ├── UnknownNameError        no solver, estimator, algorithm … of that name
     │   ├── MissingDependencyError  the name is known, but its package is not installed
+    │   ├── RefusedError            what a structure or a proof claims is not so (exit code 1)
     │   └── DamagedFileError        a file that we wrote is not as we wrote it
     ├── BudgetError                 the budget is too small for what was asked (a ValueError)
     ├── InfeasibleError             no structure meets the demands (exit code 1)
@@ -40,6 +41,10 @@ class UnknownNameError(InvalidInputError):
 
 class MissingDependencyError(InvalidInputError, ImportError):
     """A known implementation needs a package that is not installed."""
+
+
+class RefusedError(InvalidInputError):
+    """A structure, a value or a proof was read and checked, and what it claims is not so."""
 
 
 class DamagedFileError(InvalidInputError):

@@ -100,6 +100,7 @@ def solution_document(solution: Solution) -> dict[str, Any]:
         "seconds": solution.seconds,
         "solver": solution.solver,
         "players": solution.structure.n_players,
+        **_inside(solution),
         **{
             name: [[names[a], names[b]] for a, b in pairs] for name, pairs in links.items() if pairs
         },
@@ -107,6 +108,13 @@ def solution_document(solution: Solution) -> dict[str, Any]:
         **({"others": others} if others else {}),
         **({"others_note": solution.stats["others"]} if "others" in solution.stats else {}),
     }
+
+
+def _inside(solution: Solution) -> dict[str, Any]:
+    """Return the synergy inside each coalition; a game has none."""
+    if solution.graph is None:
+        return {}
+    return {"inside": [decimal(worth) for worth in solution.graph.inside(solution.structure)]}
 
 
 def names_of(solution: Solution) -> Sequence[str]:

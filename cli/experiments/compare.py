@@ -30,7 +30,6 @@ from cli.terminal.output import (
     Plugin,
     Quiet,
     Verbose,
-    loudness,
     say_loading,
     split_names,
     stderr,
@@ -122,15 +121,15 @@ def compare_command(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format",
+            "--as",
             help="table, csv (a line per run), json, markdown or latex. [default: table, or"
             " what --output ends in]",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Also write the comparison to this file, in --format.")
+        Path | None, typer.Option(help="Also write the comparison to this file, in --as.")
     ] = None,
-    figure: Annotated[
+    plot: Annotated[
         Path | None,
         typer.Option(
             help="Plot the metric against the option that --sweep varies (.svg, .png, .pdf)."
@@ -145,9 +144,8 @@ def compare_command(
 
     Example: coalitions compare --algorithms local,fedavg,fedprox --seeds 0,1,2 --out runs/three
     """
-    loudness(quiet, verbose)
-    target = _Target.of(format_, output, json_output, by_domain)
-    check_figure(figure, bool(sweep))
+    target = Target.of(format_, output, json_output, by_domain)
+    check_plot(plot, bool(sweep))
     if config is None:  # a file may name plug-ins
         for name in split_names(algorithms, "--algorithms"):
             if name != "all":
@@ -183,8 +181,10 @@ def compare_command(
             rows, cells, out, baseline=baseline, metric=by, jobs=jobs, watch=line,
             untuned=not_tuned(rows, tuned),
         )  # fmt: skip
-    if figure is not None:
-        comparison.plot(figure)
+    if plot is not None:
+        comparison.plot(plot)
+    if out is not None:
+        keep(comparison.to_dict(), out)
     target.write(comparison.to_dict())
 
 
@@ -312,21 +312,21 @@ ENDINGS = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", "
 FIGURES = (".svg", ".png", ".pdf")
 
 
-def check_figure(path: Path | None, swept: bool) -> None:
+def check_plot(path: Path | None, swept: bool) -> None:
     """Refuse before the first run what could only fail after the last."""
     if path is None:
         return
     if not swept:
-        raise InvalidInputError("--figure draws the metric against what --sweep varies; give one")
+        raise InvalidInputError("--plot draws the metric against what --sweep varies; give one")
     if path.suffix.lower() not in FIGURES:
-        raise InvalidInputError(f"--figure {path}: end its name in {', '.join(FIGURES)}")
+        raise InvalidInputError(f"--plot {path}: end its name in {', '.join(FIGURES)}")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidInputError(f"--figure {path}: there is no file to write to in {path.parent}")
+        raise InvalidInputError(f"--plot {path}: there is no file to write to in {path.parent}")
     import matplotlib  # noqa: F401 (said now if it is not installed)
 
 
 @dataclass(frozen=True)
-class _Target:
+class Target:
     """Where the comparison goes: a format on stdout, and maybe a file in a format."""
 
     printed: str
@@ -337,12 +337,12 @@ class _Target:
     @classmethod
     def of(
         cls, format_: str | None, output: Path | None, json_output: bool, by_domain: bool
-    ) -> _Target:
+    ) -> Target:
         """Check before the first run what could only fail after the last."""
-        _check_name("--format", format_, list(ENDINGS.values()))
+        _check_name("--as", format_, list(ENDINGS.values()))
         if output is None:
             if json_output and format_ not in (None, "json"):
-                raise InvalidInputError(f"--json and --format {format_} both decide: give one")
+                raise InvalidInputError(f"--json and --as {format_} both decide: give one")
             return cls("json" if json_output else format_ or "table", None, "", by_domain)
         if output.is_dir():
             raise InvalidInputError(f"--output {output} is a folder; give a file")
@@ -350,7 +350,7 @@ class _Target:
         if written is None:
             raise InvalidInputError(
                 f"--output {output}: its ending says no format; end it in"
-                f" {', '.join(ENDINGS)}, or give --format"
+                f" {', '.join(ENDINGS)}, or give --as"
             )
         if not os.access(output.parent, os.W_OK):
             raise InvalidInputError(
@@ -379,6 +379,15 @@ class _Target:
         if format_ in TABLES:
             return TABLES[format_](document, by_domain=self.by_domain)
         return FORMATS[format_](document)
+
+
+def keep(document: Mapping[str, Any], out: Path) -> None:
+    """Write a comparison into the folder of its runs, as JSON and as a table of all runs."""
+    from coalitions.files.writing import write_whole
+    from learners.experiments.comparison_tables import FORMATS
+
+    for name, format_ in (("comparison.json", "json"), ("comparison.csv", "csv")):
+        write_whole(out / name, FORMATS[format_](document).encode())
 
 
 def _check_name(option: str, name: str | None, there: Sequence[str]) -> None:

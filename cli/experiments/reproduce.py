@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.experiments._progress import PATIENCE, CellsLine, costs
 from cli.experiments._shared import SEEDS, SEEDS_HELP
 from cli.terminal.completion import completion
-from cli.terminal.output import Json, Quiet, Verbose, loudness, print_json, stderr, stdout
+from cli.terminal.output import Json, Quiet, Verbose, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from learners.reproduction.carry_out import Plan
 
 SCALES = ("smoke", "small", "paper")
 
@@ -61,7 +66,6 @@ def reproduce_command(
 
     Example: coalitions reproduce fedc2i-table1 --scale smoke --jobs 2
     """
-    loudness(quiet, verbose)
     if scale not in SCALES:
         raise InvalidInputError(f"--scale is {scale!r}; it can be: {', '.join(SCALES)}")
     from learners.reproduction.experiment import EXPERIMENTS
@@ -79,12 +83,12 @@ def reproduce_command(
         plan(name, scale, out, seeds=seeds, data_dir=data_dir)  # type: ignore[arg-type]
         for name in chosen
     ]
-    if not quiet:
-        thorough = dry_run or scale == "paper"
-        for estimate in costs(plans, jobs, math.inf if thorough else PATIENCE[scale]):
-            stderr().print(estimate, style="dim", soft_wrap=True)
+    patience = math.inf if dry_run or scale == "paper" else PATIENCE[scale]
     if dry_run:
+        _show_plans(plans, list(costs(plans, jobs, patience)), json_output)
         return
+    for estimate in () if quiet else costs(plans, jobs, patience):
+        stderr().print(estimate, style="dim", soft_wrap=True)
     done = []
     for planned in plans:
         each = planned.as_it_stands()
@@ -98,6 +102,27 @@ def reproduce_command(
     if json_output:
         documents = [each.to_dict() for each in done]
         print_json(documents[0] if len(documents) == 1 else documents)
+
+
+def _show_plans(plans: Sequence[Plan], estimates: Sequence[str], json_output: bool) -> None:
+    if json_output:
+        print_json(
+            {
+                "experiments": [
+                    {
+                        "name": each.name,
+                        "scale": each.scale,
+                        "seeds": list(each.seeds),
+                        "runs": len(each.cells),
+                    }
+                    for each in plans
+                ],
+                "estimates": estimates,
+            }
+        )
+        return
+    for estimate in estimates:
+        stdout().print(estimate, soft_wrap=True)
 
 
 def _list(json_output: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 from cli.experiments._progress import CellsLine
 from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all
 from cli.terminal import run_options as flags
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, print_json, stderr, stdout
+from cli.terminal.output import Json, Plugin, Quiet, Verbose, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ def tune_command(
 
     Example: coalitions tune --algorithms fedprox,ditto --trials 4 --rounds 5 --out runs/tuning
     """
-    loudness(quiet, verbose)
     target = output or (None if out is None else out / "tuned.toml")
     if output is not None and (output.is_dir() or not os.access(output.parent, os.W_OK)):
         raise InvalidInputError(

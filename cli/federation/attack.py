@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.terminal.output import Json, Plugin, Quiet, print_json, stderr, stdout
+from cli.terminal.output import Json, Quiet, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from learners.attacks.inversion import Attacked
@@ -31,7 +31,6 @@ def attack_command(
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
-    plugin: Plugin = None,
 ) -> None:
     """Try to recover pictures from uploads: after one step, with noise, and after a whole round.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.terminal.completion import check_names, completion
-from cli.terminal.output import Json, Plugin, Seed, print_json, stderr, stdout
+from cli.terminal.output import Json, Plugin, Quiet, Seed, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError, spoken
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def datasets_command(
     ] = None,
     seed: Seed = 0,
     json_output: Json = False,
+    quiet: Quiet = False,
     plugin: Plugin = None,
 ) -> None:
     """List the data sets and their sources, or show how one is split among clients.
@@ -191,7 +192,7 @@ def datasets_command(
     if name is not None and _is_own(name):
         given = own | {"clients": clients, "train_size": train_size, "poison": poison or ()}
         check_plain(plot, data_dir)
-        _show_own(name, partition, seed, given, json_output)
+        _show_own(name, partition, seed, given, json_output, quiet)
         return
     if own:
         raise InvalidInputError(
@@ -239,7 +240,12 @@ def _is_own(name: str) -> bool:
 
 
 def _show_own(
-    path: str, partition: str, seed: int, given: Mapping[str, Any], json_output: bool
+    path: str,
+    partition: str,
+    seed: int,
+    given: Mapping[str, Any],
+    json_output: bool,
+    quiet: bool,
 ) -> None:
     """Print what would be dealt of a table or folder."""
     from learners.settings.config import RunConfig
@@ -250,7 +256,8 @@ def _show_own(
     if json_output:
         print_json(document)
         return
-    stderr().print(document["told"], style="dim", soft_wrap=True)
+    if not quiet:
+        stderr().print(document["told"], style="dim", soft_wrap=True)
     stdout().print(own_table(document))
     columns = columns_table(document)
     if columns is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.terminal.output import Json, print_json, stderr, stdout
+from cli.terminal.output import Json, Quiet, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 
@@ -19,8 +19,8 @@ def report_command(
     output: Annotated[
         Path | None, typer.Option(help="HTML file. [default: report.html in the first folder]")
     ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Also write every figure to this folder, as PNG and SVG.")
+    plots: Annotated[
+        Path | None, typer.Option(help="Also draw every figure in this folder, as PNG and SVG.")
     ] = None,
     watch: Annotated[
         bool,
@@ -35,6 +35,7 @@ def report_command(
         typer.Option(min=0.1, help="Seconds from one look to the next with --watch. [default: 5]"),
     ] = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write one self-contained HTML page about one run or several.
 
@@ -50,13 +51,13 @@ def report_command(
     from cli.report.writing import write_page
 
     sections, runs, waiting = write_page(folders, target)
-    for late in waiting:
+    for late in () if quiet else waiting:
         stderr().print(f"{late} has not finished a round yet, and is left out.", style="dim")
     written = [str(target)]
-    if figures is not None:
+    if plots is not None:
         from cli.report.static import save_figures
 
-        written += map(str, save_figures(sections, figures))
+        written += map(str, save_figures(sections, plots))
     if json_output:
         print_json({"report": str(target), "figures": written[1:], "runs": [r.name for r in runs]})
     else:

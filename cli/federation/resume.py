@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.federation.run import Log, show, told_when_stopped
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, loudness, split_names
+from cli.terminal.output import Json, Quiet, Verbose, split_names
 from cli.terminal.progress import RoundProgress
 
 
@@ -18,7 +18,6 @@ def resume_command(
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-    plugin: Plugin = None,
 ) -> None:
     """Continue an interrupted run; the results are those of an uninterrupted one.
 
@@ -30,7 +29,6 @@ def resume_command(
     from learners.runs.folder import RunFolder
     from learners.runs.run import resume
 
-    loudness(quiet, verbose)
     config = RunFolder.open(directory).config()
     loggers = loggers_of([*logs_in(directory), *split_names(log, "--log")])
     with (

@@ -17,7 +17,6 @@ from cli.terminal.output import (
     Plugin,
     Quiet,
     Verbose,
-    loudness,
     print_json,
     split_names,
     stderr,
@@ -113,7 +112,6 @@ def run_command(
     """
     from learners.settings.config import RunConfig
 
-    loudness(quiet, verbose)
     settings = RunConfig.of(flags.settings(config, given, option, plugin))
     names = {"algorithms": settings.algorithm, "datasets": settings.dataset}
     check_names(names | {"models": settings.model}, settings.plugins)
@@ -163,7 +161,12 @@ def show(result: Result, json_output: bool) -> None:
     document = result.document()
     if json_output:
         print_json(document)
-        return
+    else:
+        print_result(document)
+
+
+def print_result(document: Mapping[str, Any]) -> None:
+    """Print a run's document for people."""
     console = stdout()
     for key, value in _summary(document).items():
         console.print(f"{key:<22}{value}", soft_wrap=True, markup=False)

@@ -29,6 +29,7 @@ class ConceptQuestion:
     game: FileGame | NamedGame
     method: str
     budget: int | None
+    target_error: float | None
     seed: int
     alpha: float
     beta: float
@@ -44,6 +45,7 @@ class ConceptQuestion:
         return {
             "method": self.method,
             "budget": self.budget,
+            "target_error": self.target_error,
             "seed": self.seed,
             "progress": self.progress,
         }
@@ -71,6 +73,7 @@ def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) ->
         "stderr": _named(game, estimate.stderr),
         "evaluations": estimate.evaluations,
         "method": estimate.method,
+        "reason": estimate.reason,
         **({"stopped": estimate.stopped} if estimate.stopped else {}),
     }
     return ConceptAnswer(document, estimate)
@@ -221,7 +224,12 @@ def _interaction(asked: ConceptQuestion, index: Any) -> ConceptAnswer:  # noqa: 
         for i in range(n)
         for j in range(i + 1, n)
     ]
-    document = {"pairs": pairs, "evaluations": found.evaluations, "method": found.method}
+    document = {
+        "interactions": pairs,
+        "evaluations": found.evaluations,
+        "method": found.method,
+        "reason": found.reason,
+    }
     return ConceptAnswer(document, found)
 
 
@@ -232,12 +240,12 @@ def _interactions(asked: ConceptQuestion) -> ConceptAnswer:
     return ConceptAnswer(found.document, found)
 
 
-SAMPLING = frozenset({"method", "budget"})
+SAMPLING = frozenset({"method", "budget", "target_error"})
 
 CONCEPTS: dict[str, tuple[Callable[[ConceptQuestion], ConceptAnswer], frozenset[str]]] = {
+    "shapley": (_shapley, SAMPLING),
     "banzhaf": (_banzhaf, SAMPLING),
     "beta-shapley": (_beta_shapley, SAMPLING | {"alpha", "beta"}),
-    "shapley": (_shapley, SAMPLING),
     "nucleolus": (_nucleolus, frozenset()),
     "prenucleolus": (_prenucleolus, frozenset()),
     "least-core": (_least_core, frozenset()),

@@ -206,6 +206,10 @@ class DemandFlags:
         return {name: demand for name, demand in asked.items() if demand is not None}
 
 
+DEMANDS = ("n_groups", "min_size", "max_size", "weights", "max_weight", "at_least_one_of")
+"""What is demanded of coalitions and their number, as `solve` takes it and files record it."""
+
+
 def takes_demands(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command a flag for every demand; it gets them as its argument `demands`."""
     hints = get_type_hints(DemandFlags, include_extras=True)

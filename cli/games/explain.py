@@ -16,6 +16,7 @@ from cli.terminal.output import (
     GraphFile,
     Json,
     Missing,
+    Quiet,
     Symmetrise,
     Threshold,
     figure,
@@ -61,6 +62,7 @@ def explain_command(
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Explain why a player is in its coalition, and what its best alternative is.
 
@@ -74,7 +76,7 @@ def explain_command(
     if not time_limit > 0:
         raise InvalidInputError(f"--time-limit is {time_limit}; it must be a positive number")
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
-    graph = read_graph(file, file_format=file_format, **reading)
+    graph = read_graph(file, file_format=file_format, quiet=quiet, **reading)
     recorded = read_document(solution)
     structure = structure_of(recorded, graph, solution)
     check_reading(recorded, graph.value(structure), reading, solution)

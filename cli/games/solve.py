@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import DemandFlags, structures_in_words, takes_demands
+from cli.games._demands import DEMANDS, DemandFlags, structures_in_words, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.completion import completion
 from cli.terminal.output import (
@@ -15,7 +15,6 @@ from cli.terminal.output import (
     GraphFile,
     Json,
     Missing,
-    Plugin,
     Quiet,
     Seed,
     Symmetrise,
@@ -23,7 +22,6 @@ from cli.terminal.output import (
     Verbose,
     check_writable,
     figure,
-    loudness,
     print_json,
     stderr,
     stdout,
@@ -39,6 +37,8 @@ from solvers.solution_file import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coalitions.graph import SynergyGraph
     from solvers.solution import Solution
     from solvers.solver import Progress
@@ -103,7 +103,6 @@ def solve_command(
     json_output: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-    plugin: Plugin = None,
 ) -> None:
     """Find the best coalition structure of a synergy graph, with a proof.
 
@@ -111,7 +110,6 @@ def solve_command(
     """
     from solvers import solve
 
-    loudness(quiet, verbose)
     for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
         check_writable(path, option)
     if output is not None:
@@ -149,7 +147,7 @@ def solve_command(
     if json_output:
         print_json(document)
     else:
-        _print_solution(graph, solution, sizes)
+        print_solution(document, solution.stats.get("model"))
         if all_optimal or n_best is not None:
             _print_others(graph, solution, all_optimal=all_optimal)
     if canonical and not solution.stats["canonical"] and not quiet:
@@ -219,39 +217,61 @@ class _ProgressLine:
         self._console.print(line, soft_wrap=True, markup=False)
 
 
-def _print_solution(graph: SynergyGraph, solution: Solution, sizes: dict[str, Any]) -> None:
+def print_solution(document: Mapping[str, Any], model: str | None = None) -> None:
+    """Print the table of a solution's document, and what is proven.
+
+    Parameters
+    ----------
+    document
+        As `solve --json` prints it.
+    model
+        A remark of the solver on its model.
+    """
     from rich.table import Table
 
     console = stdout()
-    table = Table("", "coalition", "players", "synergy inside", box=None, pad_edge=False)
-    table.columns[2].justify = table.columns[3].justify = "right"
-    inside = graph.inside(solution.structure)
-    for number, block in enumerate(solution.structure, 1):
-        names = listed(graph.labels[player] for player in block[:MOST_NAMES])
+    blocks, inside = document["coalitions"], document.get("inside")
+    table = Table("", "coalition", "players", box=None, pad_edge=False)
+    table.columns[2].justify = "right"
+    if inside is not None:
+        table.add_column("synergy inside", justify="right")
+    for number, block in enumerate(blocks, 1):
         more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
-        table.add_row(
-            str(number), visible(names + more), str(len(block)), figure(inside[number - 1])
-        )
-        if number == MOST_ROWS < len(solution.structure):
-            table.add_row("…", f"({len(solution.structure) - MOST_ROWS} more coalitions)", "", "")
+        names = visible(listed(block[:MOST_NAMES]) + more)
+        worth = () if inside is None else (figure(inside[number - 1]),)
+        table.add_row(str(number), names, str(len(block)), *worth)
+        if number == MOST_ROWS < len(blocks):
+            table.add_row("…", f"({len(blocks) - MOST_ROWS} more coalitions)", "")
             break
     console.print(table)
-    among = structures_in_words(graph.labels, solution.must_link, solution.cannot_link, **sizes)
-    if solution.optimal:
+    among = _among(document)
+    if document["optimal"]:
         verdict = (
             "optimal: no structure is worth more" if among is None else f"optimal among {among}"
         )
     else:
         limit = "" if among is None else f" among {among}"
-        most = figure(solution.bound)
-        verdict = f"not proven: at most {most} is possible{limit}, gap {solution.gap:.3%}"
+        most = figure(document["bound"])
+        verdict = f"not proven: at most {most} is possible{limit}, gap {document['gap']:.3%}"
     console.print(
-        f"\nvalue {figure(solution.value)}   {visible(verdict)}",
+        f"\nvalue {figure(document['value'])}   {visible(verdict)}",
         soft_wrap=among is not None,  # a statement about names stays in one line
     )
-    console.print(f"{solution.solver}, {solution.seconds:.3f} s")
-    if "model" in solution.stats:  # somebody else answered, or nobody had the time
-        console.print(f"model: {solution.stats['model']}")
+    console.print(f"{document['solver']}, {document['seconds']:.3f} s")
+    if model is not None:  # somebody else answered, or nobody had the time
+        console.print(f"model: {model}")
+
+
+def _among(document: Mapping[str, Any]) -> str | None:
+    """Return which structures meet the demands that a document records; None if all do."""
+    names = [name for block in document["coalitions"] for name in block]
+    number = {name: place for place, name in enumerate(names)}
+    links = {
+        key: [(number[a], number[b]) for a, b in document.get(key, ())]
+        for key in ("must_link", "cannot_link")
+    }
+    sizes = {name: document[name] for name in DEMANDS if name in document}
+    return structures_in_words(names, **{**links, **sizes})
 
 
 def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cli.terminal.output import Json, Plugin, print_json, stdout
+from cli.terminal.output import Json, print_json, stdout
 
 
-def solvers_command(json_output: Json = False, plugin: Plugin = None) -> None:
+def solvers_command(json_output: Json = False) -> None:
     """List the solvers, and what to install for those that cannot run yet.
 
     Example: coalitions solvers --json

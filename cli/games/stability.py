@@ -14,6 +14,7 @@ from cli.terminal.output import (
     GameFile,
     Json,
     Missing,
+    Quiet,
     Symmetrise,
     Threshold,
     figure,
@@ -47,6 +48,7 @@ def stability_command(
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check whether a coalition structure is stable, and show a move that breaks it.
 
@@ -56,7 +58,7 @@ def stability_command(
     from coalitions.values.owen_myerson import payoffs
 
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
-    game = read_game(graph, file_format=file_format, **reading)
+    game = read_game(graph, file_format=file_format, quiet=quiet, **reading)
     recorded = read_document(structure)
     blocks = structure_of(recorded, game, structure)
     shares = payoffs(game, blocks)

@@ -15,7 +15,6 @@ from cli.terminal.output import (
     Format,
     Json,
     Plot,
-    Plugin,
     Quiet,
     Seed,
     Symmetrise,
@@ -23,7 +22,6 @@ from cli.terminal.output import (
     check_plot,
     draw,
     figure,
-    loudness,
     print_json,
     stdout,
     visible,
@@ -32,8 +30,13 @@ from cli.terminal.progress import EvaluationLine
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
     from cli.games._game_file import FileGame
     from coalitions.problems.named import NamedGame
+    from coalitions.values.estimate import Estimate, Interactions
 
 
 def value_command(
@@ -46,23 +49,33 @@ def value_command(
         ),
     ],
     concept: Annotated[
-        str | None,
+        str,
         typer.Option(
-            help="banzhaf (the default; shapley with --target), shapley, beta-shapley, nucleolus,"
-            " prenucleolus, least-core, core, owen, payoffs, myerson, shapley-interaction,"
-            " banzhaf-interaction, or interactions of any order."
+            help="shapley, banzhaf, beta-shapley, nucleolus, prenucleolus, least-core, core, owen,"
+            " payoffs, myerson, shapley-interaction, banzhaf-interaction, or interactions of any"
+            " order."
         ),
-    ] = None,
+    ] = "shapley",
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"auto, or for banzhaf, beta-shapley: {', '.join(registered('semivalues'))}; for"
-            f" pairs: {', '.join(registered('pairs'))}; for any order:"
-            f" {', '.join(registered('interactions'))}. Not every concept has them all."
+            help=f"auto, or {', '.join(registered('estimators'))}; for banzhaf, beta-shapley:"
+            f" {', '.join(registered('semivalues'))}; for pairs:"
+            f" {', '.join(registered('pairs'))}; for any order:"
+            f" {', '.join(registered('interactions'))}. Not every concept has them all.",
+            autocompletion=completion("estimators"),
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Most coalitions to evaluate, where a concept can sample.")
+        int | None,
+        typer.Option(
+            help="Most coalitions to evaluate, where a concept can sample. [default: shapley: all"
+            " 2^n up to 16 players, else 100·n]"
+        ),
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(help="Stop once no player's standard error is larger than this."),
     ] = None,
     seed: Seed = 0,
     alpha: Annotated[
@@ -99,9 +112,9 @@ def value_command(
     model: Annotated[
         str | None,
         typer.Option(
-            help=f"Model to train, with --target: {', '.join(registered('data_models'))}, or one"
+            help=f"Model to train, with --target: {', '.join(registered('data-models'))}, or one"
             " of a plug-in. [default: linear]",
-            autocompletion=completion("data_models"),
+            autocompletion=completion("data-models"),
         ),
     ] = None,
     units: Annotated[
@@ -123,11 +136,10 @@ def value_command(
     ] = None,
     file_format: Format = None,
     plot: Plot = None,
-    plugin: Plugin = None,
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute Banzhaf values, the nucleolus, interactions and more, also of a table of data.
+    """Compute Shapley values, the nucleolus, interactions and more, also of a table of data.
 
     Example: coalitions value examples/data/three_domains.csv --concept prenucleolus
 
@@ -135,21 +147,24 @@ def value_command(
 
     Example: coalitions value examples/data/patients.csv --target readmitted --units hospital
     """
-    del plugin  # imported by its callback
-    loudness(quiet, verbose=False)
-    if concept is None:
-        concept = "banzhaf" if target is None else "shapley"
     if concept not in CONCEPTS:
         hint = did_you_mean(concept, CONCEPTS)
         raise UnknownNameError(
             f"there is no concept named {concept!r}; {hint}there are: {', '.join(CONCEPTS)}"
         )
     answer, takes = CONCEPTS[concept]
-    given: dict[str, object] = {"method": method, "budget": budget, "alpha": alpha, "beta": beta}
-    given |= {"structure": structure, "links": links, "index": index, "order": order}
+    given: dict[str, object] = {"method": method, "budget": budget, "target_error": target_error}
+    given |= {
+        "alpha": alpha,
+        "beta": beta,
+        "structure": structure,
+        "links": links,
+        "index": index,
+        "order": order,
+    }
     for option, setting in given.items():
         if setting is not None and option not in takes:
-            raise InvalidInputError(f"{concept} does not take --{option}")
+            raise InvalidInputError(f"{concept} does not take --{option.replace('_', '-')}")
     check_plot(plot, network=concept in NETWORKS)
     game: FileGame | NamedGame
     understood: Document = {}
@@ -180,6 +195,7 @@ def value_command(
                 game,
                 method or "auto",
                 budget,
+                target_error,
                 seed,
                 1.0 if alpha is None else alpha,
                 1.0 if beta is None else beta,
@@ -194,39 +210,77 @@ def value_command(
     if json_output:
         print_json(document)
     else:
-        _print(document)
+        _print(document, found.drawn)
     draw(found.drawn, plot)
     if document.get("stopped") == "interrupted":
         typer.echo("interrupted: these are the estimates so far", err=True)
         raise typer.Exit(130)
 
 
-def _print(document: Document) -> None:
+def _print(document: Document, found: Estimate | Interactions) -> None:
     from rich.table import Table
 
+    from coalitions.values.estimate import Interactions
+
     console = stdout()
-    errors = document.get("stderr", {})
-    values = document.get("values", {})
-    noise = 1e-12 * max(map(abs, values.values()), default=0.0)  # what sums leave of nothing
-    if "pairs" in document or "interactions" in document:
+    if "interactions" in document or isinstance(found, Interactions):
         title = document.get("index", "interaction")
         table = Table("players", title, "± standard error", box=None, pad_edge=False)
-        for pair in document.get("pairs") or document["interactions"]:
+        for pair in document["interactions"]:
             name = visible(" – ".join(pair["players"]))
             table.add_row(name, figure(pair["value"], 6), f"{pair['stderr']:.2g}")
+        table.columns[2].justify = "right"
     else:
-        table = Table("player", document["concept"], box=None, pad_edge=False)
-        if errors:
-            table.add_column("± standard error")
-        for name, number in values.items():
-            error = (f"{errors[name]:.2g}",) if errors else ()
-            shown = 0.0 if abs(number) < noise else number
-            table.add_row(visible(name), figure(shown, 6), *error)
-    for column in table.columns[1:]:
-        column.justify = "right"
+        table = _bars(found, document["concept"], list(document["values"]))
+    table.columns[1].justify = "right"
     console.print(table)
     for line in _remarks(document):
-        console.print(line)
+        console.print(line, soft_wrap=True)
+
+
+BAR_WIDTH = 40
+"""Characters of a bar chart, from the smallest to the largest end of an interval."""
+
+
+def _bars(found: Estimate, concept: str, names: Sequence[str]) -> Table:
+    """Return shares as numbers, and as bars with intervals if they are not exact."""
+    from rich.table import Table
+
+    exact = not found.stderr.any()
+    low, high = found.interval()
+    left = min(0.0, float(low.min()))
+    span = max(0.0, float(high.max())) - left
+    noise = 1e-12 * float(abs(found.values).max())  # what sums leave of nothing
+    table = Table("player", concept, box=None, pad_edge=False)
+    if not exact:
+        table.add_column("± standard error", justify="right")
+    table.add_column("" if exact else "with 95 % interval")
+    for k, name in enumerate(names):
+        value = 0.0 if abs(found.values[k]) < noise else found.values[k]
+        error = () if exact else (f"{found.stderr[k]:.2g}",)
+        ends = _place(low[k], left, span), _place(high[k], left, span)
+        bar = _bar(_place(value, left, span), _place(0.0, left, span), ends)
+        table.add_row(visible(name), figure(value, 6), *error, bar)
+    return table
+
+
+def _place(number: float, left: float, span: float) -> int:
+    """Return the column of a number."""
+    return round((number - left) / span * (BAR_WIDTH - 1)) if span > 0 else 0
+
+
+def _bar(value: int, zero: int, interval: tuple[int, int]) -> str:
+    """Return a bar from zero to the value, with the interval drawn over it."""
+    cells = [" "] * BAR_WIDTH
+    for column in range(min(value, zero), max(value, zero) + 1):
+        cells[column] = "█"
+    low, high = interval
+    if low < high:
+        for column in range(low, high + 1):
+            cells[column] = "▓" if cells[column] == "█" else "─"
+        cells[low], cells[high] = "├", "┤"
+    cells[zero] = "│" if cells[zero] in " ─" or value == zero else cells[zero]
+    return "".join(cells).rstrip()
 
 
 def _remarks(document: Document) -> list[str]:
@@ -239,6 +293,8 @@ def _remarks(document: Document) -> list[str]:
         return [f"\n{word} in {len(document['stages'])} stages"]
     if "method" in document:
         lines = [f"\n{document['method']}, {document['evaluations']} evaluations"]
+        if document.get("reason"):
+            lines[0] += f": {document['reason']}"
         if "metric" in document:
             lines.append(
                 f"values are shares of {document['metric']} on {document['test']} test rows, after"

@@ -14,6 +14,7 @@ from cli.terminal.output import (
     Format,
     Json,
     Missing,
+    Quiet,
     Symmetrise,
     Threshold,
     decimal,
@@ -22,7 +23,7 @@ from cli.terminal.output import (
     stdout,
     visible,
 )
-from coalitions.errors import InvalidInputError, spoken
+from coalitions.errors import InvalidInputError, RefusedError, spoken
 from solvers.solution_file import (
     check_reading,
     links_of,
@@ -52,11 +53,13 @@ def verify_command(
     missing: Missing = None,
     file_format: Format = None,
     json_output: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check a solution: its partition, its value and, with a certificate, its bound.
 
     The demands come from the solution file, or from the flags if the file has none. Repeat
     --symmetrise, --threshold and --missing: the proof is for the graph as it was read.
+    The exit code is 1 if a claim is false, and 2 if something cannot be read.
 
     Example: coalitions verify examples/data/three_domains.csv solution.json
     """
@@ -64,7 +67,7 @@ def verify_command(
     from solvers.proofs.verification import verify
 
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
-    graph = read_graph(graph_file, file_format=file_format, **reading)
+    graph = read_graph(graph_file, file_format=file_format, quiet=quiet, **reading)
     document = read_document(solution_file)
     structure = structure_of(document, graph, solution_file)
     check_reading(document, graph.value(structure), reading, solution_file)
@@ -172,7 +175,7 @@ def _compare(
     tolerance = OPTIMALITY_TOLERANCE * positive_weight + 2 * math.ulp(found)
     wrong = abs(claimed - found) > tolerance if key == "value" else claimed < found - tolerance
     if wrong:
-        raise InvalidInputError(
+        raise RefusedError(
             f"{path}: claims the {key} {spoken(claimed)}, but {spoken(found)} is what the graph"
             " gives"
         )

@@ -13,13 +13,11 @@ from cli.terminal.output import (
     GraphFile,
     Json,
     Missing,
-    Plugin,
     Quiet,
     Symmetrise,
     Threshold,
     decimal,
     figure,
-    loudness,
     print_json,
     stdout,
     visible,
@@ -50,7 +48,6 @@ def what_if_command(
     file_format: Format = None,
     json_output: Json = False,
     quiet: Quiet = False,
-    plugin: Plugin = None,
 ) -> None:
     """Show what a wish costs: the best structure with it and without it.
 
@@ -60,7 +57,6 @@ def what_if_command(
 
     if not together and not apart:
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
-    loudness(quiet, verbose=False)
     graph = read_graph(
         file,
         file_format=file_format,

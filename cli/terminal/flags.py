@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from cli.terminal.output import Plugin, Quiet, Verbose, loudness, stderr
+from coalitions.runtime import ready_seconds
 
 # ----------------------------------------------------------------------------------------
 # Sentences of the Python interface, in the words of the command line.
@@ -85,3 +89,79 @@ def with_flags(
         return decorated
 
     return decorate
+
+
+def with_fixed(command: Command, about: str, **fixed: object) -> Command:
+    """Return a command that is another one with some of its flags fixed, and so not there.
+
+    Parameters
+    ----------
+    command
+        The other one.
+    about
+        What its help says.
+    fixed
+        Values of the flags that are fixed.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own if each.name not in fixed
+    ]
+
+    def shortened(**arguments: Any) -> None:  # noqa: ANN401 (what was typed)
+        command(**arguments, **fixed)
+
+    shortened.__doc__ = about
+    shortened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    shortened.__annotations__ = {each.name: each.annotation for each in parameters}
+    return shortened
+
+
+# ----------------------------------------------------------------------------------------
+# Switches that every command has, whether it has a use for them of its own or not.
+
+_SWITCHES = {"quiet": (Quiet, False), "verbose": (Verbose, False), "plugin": (Plugin, None)}
+
+
+def with_switches(name: str, command: Command) -> Command:
+    """Return a command that also takes --quiet, --verbose and --plugin, each with one meaning.
+
+    A command that does more with one of them has it as an argument. `--json` is for the command
+    alone, since it says what is printed.
+
+    Parameters
+    ----------
+    name
+        What the command is called.
+    command
+        It may have some of the switches already.
+    """
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    declared = {each.name for each in own}
+    more = [
+        inspect.Parameter(
+            switch, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+        for switch, (annotation, default) in _SWITCHES.items()
+        if switch not in declared
+    ]
+
+    @functools.wraps(command)
+    def switched(**arguments: Any) -> None:  # noqa: ANN401 (what was typed)
+        verbose = arguments["verbose"]
+        loudness(arguments["quiet"], verbose)
+        began = time.monotonic()
+        command(**{each: value for each, value in arguments.items() if each in declared})
+        if verbose and "verbose" not in declared:
+            seconds = time.monotonic() - began
+            stderr().print(
+                f"{name}: {seconds:.3f} s, {ready_seconds():.3f} s of them to load and compile",
+                soft_wrap=True,
+            )
+
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY) if more else each for each in own
+    ]
+    switched.__signature__ = inspect.Signature([*parameters, *more])  # type: ignore[attr-defined]
+    switched.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+    return switched

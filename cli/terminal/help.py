@@ -12,10 +12,10 @@ GROUPS = {
     "Teams and graphs": ["solve", "verify", "explain", "what-if", "stability"],
     "Shares": ["shapley", "value"],
     "Federations": [
-        "run", "resume", "report", "datasets", "algorithms", "options", "attack", "deploy",
+        "run", "resume", "show", "report", "datasets", "algorithms", "options", "attack", "deploy",
     ],
     "Experiments": ["compare", "tune", "reproduce"],
-    "System": ["solvers", "warm-up", "check-plugin"],
+    "System": ["list", "solvers", "warm-up", "check-plugin"],
 }  # fmt: skip
 """The commands that `coalitions --help` shows in each group, in this order."""
 

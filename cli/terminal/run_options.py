@@ -30,6 +30,9 @@ Set = Annotated[
 _OF_MANY = ("algorithms", "seeds", "baseline", "variants", "tuned", "tuning")
 """Keys of a file for many runs."""
 
+_FILES = ("data_dir", "schema", "weights")
+"""Settings that are the name of a file or a folder."""
+
 _SETTINGS = [row.name for row in options_of(RunConfig)]
 
 
@@ -61,6 +64,8 @@ def _flag(row: Option) -> inspect.Parameter:
         kind = list[str] if typing.get_args(row.hint)[0] is str else str
     if row.hint is bool:
         kind = bool
+    if row.name in _FILES:
+        kind = Path
     about = [] if row.range is None else [str(row.range)]
     if row.names in UNLISTED:
         about.append(", ".join(registered(row.names)))
@@ -112,7 +117,7 @@ def settings(
     filed = values.get("algorithm")
     if filed is not None and given.get("algorithm", filed) != filed:
         values.pop("options", None)  # the options in the file are those of another algorithm
-    for key in ("data_dir", "schema", "weights"):  # a run's folder may be used from elsewhere
+    for key in _FILES:  # a run's folder may be used from elsewhere
         if given.get(key) is not None:
             given[key] = str(Path(given[key]).resolve())
     if given.get("weights") is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, RefusedError
 from coalitions.formatting import listed
 from coalitions.game import IntVector
 from coalitions.structure import Named, numbering
@@ -35,7 +35,7 @@ def damaged(complaint: str) -> InvalidInputError:
 def refuse_unless(condition: object, complaint: str) -> None:
     """Raise the error of a certificate that proves nothing."""
     if not condition:
-        raise InvalidInputError(f"the certificate is refused: {complaint}")
+        raise RefusedError(f"the certificate is refused: {complaint}")
 
 
 def entry(document: Any, name: str) -> Any:  # noqa: ANN401

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, RefusedError
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure, Structured, numbering
@@ -111,9 +111,11 @@ def verify(
 
     Raises
     ------
-    InvalidInputError
+    RefusedError
         The structure does not meet the demands, or the certificate does not prove what it claims,
         holds for other demands, or belongs to another graph or structure.
+    InvalidInputError
+        The demands, or the coalitions, are none of this graph.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def verify(
     >>> verify(graph, alone, proof)
     Traceback (most recent call last):
         ...
-    coalitions.errors.InvalidInputError: the certificate is refused: it compares only structures \
+    coalitions.errors.RefusedError: the certificate is refused: it compares only structures \
 that keep ann and bob apart, which is not demanded
     """
     if not isinstance(graph, SynergyGraph):
@@ -145,7 +147,7 @@ that keep ann and bob apart, which is not demanded
     value, most = _value(graph, structure)
     broken = demands.broken(structure.labels.tolist(), names) or teams.broken(structure, names)
     if broken is not None:
-        raise InvalidInputError(f"the structure is refused: {broken}")
+        raise RefusedError(f"the structure is refused: {broken}")
     if certificate is None:
         return Verification(value, None, None, most, demands.must, demands.cannot, teams)
     refuse_unless(

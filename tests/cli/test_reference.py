@@ -22,11 +22,12 @@ Results go to stdout, everything else to stderr.
 | exit code | means |
 |---|---|
 | 0 | it ran |
-| 1 | it ran and failed, or the demands cannot be met |
+| 1 | it ran and failed, the demands cannot be met, or a claim is false |
 | 2 | bad input, said in one sentence |
 | 130 | interrupted (Ctrl-C); what is known so far is printed where there is something |
 
 `--json` prints one JSON document and nothing else.
+Every command takes `--json`, `--quiet`, `--verbose` and `--plugin`.
 [schemas.json](../schemas.json) has the schema of each.
 Settings of a run (`--rounds`, `--lr` …) are explained in [options](../options.md).
 """

@@ -252,7 +252,7 @@ def report(tmp_path):
 
 
 def made(typed, run):
-    code, _, err = typed("report", run, "--figures", run / "figures")
+    code, _, err = typed("report", run, "--plots", run / "figures")
     assert code == 0, err
     return run / "report.html"
 

@@ -74,7 +74,7 @@ def test_a_run_with_workers_and_its_report_import_nothing_from_here(trapped):
     pytest.importorskip("torch", reason="torch is not installed: pip install .[learners]")
     folder, sprung = trapped
     check(coalitions(*LEARNING, "--workers", 2, "--out", "run", cwd=folder), sprung)
-    check(coalitions("report", "run", "--figures", "figures", cwd=folder), sprung)
+    check(coalitions("report", "run", "--plots", "figures", cwd=folder), sprung)
 
 
 def test_a_plugin_is_found_and_what_lies_beside_it_hides_no_installed_module(trapped):

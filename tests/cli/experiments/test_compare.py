@@ -189,11 +189,11 @@ def test_kept_runs_have_all_their_evaluations(kept):
         (("--seeds", "1,2", "--seed", "0"), "--seeds and --seed both say which seeds"),
         (("--baseline", "fedavgg"), "did you mean 'fedavg'"),
         (("--baseline", "ditto"), "there are: local, fedavg"),
-        (("--format", "latx"), "did you mean 'latex'"),
+        (("--as", "latx"), "did you mean 'latex'"),
         (("--output", "table.doc"), "its ending says no format"),
         (("--output", "nowhere/table.tex"), "there is no folder nowhere"),
         (("--output", "."), "is a folder"),
-        (("--json", "--format", "csv"), "give one"),
+        (("--json", "--as", "csv"), "give one"),
         (("--algorithms", "local,fedavgg"), "did you mean 'fedavg'"),
         (("--noise", "1", "--clip", "1", "--algorithms", "fedavg,ifca"), "ifca cannot be private"),
     ],
@@ -374,7 +374,7 @@ def test_a_pipe_gets_the_whole_table_and_may_close_early(kept, typed, monkeypatc
     monkeypatch.delenv("COLUMNS", raising=False)
     whole = typed(*TWO, "--out", "kept")
     assert "clients +/=/-" in whole.stdout.splitlines()[0]
-    script = f"{COMMAND} {' '.join(map(str, TWO))} --out {kept} --format csv -q | head -c 1"
+    script = f"{COMMAND} {' '.join(map(str, TWO))} --out {kept} --as csv -q | head -c 1"
     closed = subprocess.run(
         ["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True
     )
@@ -386,10 +386,10 @@ def test_a_file_is_written_in_the_format_of_its_ending_beside_what_is_printed(ke
     result = typed(*TWO, "--out", "kept", "--output", "table.tex", "--json")
     assert json.loads(result.stdout)["seeds"] == [0, 1]
     assert r"\toprule" in Path("table.tex").read_text()
-    result = typed(*TWO, "--out", "kept", "--output", "table.txt", "--format", "csv")
+    result = typed(*TWO, "--out", "kept", "--output", "table.txt", "--as", "csv")
     assert result.stdout.startswith("algorithm  ")
     assert Path("table.txt").read_text().startswith("algorithm,seed,")
-    assert typed(*TWO, "--out", "kept", "--format", "markdown").stdout.startswith("| algorithm |")
+    assert typed(*TWO, "--out", "kept", "--as", "markdown").stdout.startswith("| algorithm |")
 
 
 @pytest.mark.slow

@@ -49,13 +49,13 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(tmp_path):
     out = tmp_path / "out"
     told = typed("reproduce", "pfedsv-fig2", "--scale", "smoke", "--dry-run", "--out", out)
     assert told.returncode == 0
-    assert "pfedsv-fig2: 2 runs, about" in told.stderr
+    assert "pfedsv-fig2: 2 runs, about" in told.stdout
     assert not out.exists()
 
 
 def test_several_experiments_have_a_line_for_all_of_them(tmp_path):
     arguments = ("pfedsv-fig2", "pfedsv-fig11", "--scale", "smoke", "--dry-run", "--out", tmp_path)
-    lines = typed("reproduce", *arguments).stderr.splitlines()
+    lines = typed("reproduce", *arguments).stdout.splitlines()
     assert lines[1] == "pfedsv-fig11: 1 picture to recover"
     assert lines[2].startswith("in all: 2 runs, about ")
     assert not typed("reproduce", *arguments, "--quiet").stderr

@@ -56,7 +56,7 @@ def test_variants_of_a_file_stand_after_the_methods(tmp_path, typed):  # noqa: F
     (tmp_path / "rows.toml").write_text(FILE)
     result = typed("compare", "rows.toml", "--algorithms", "fedavg", "--seed", "0",
                    "--variant", "mine: fedprox mu=0.5", "--set", "strong.batch-size=5",
-                   "--baseline", "weak", "--out", "kept", "--format", "csv")  # fmt: skip
+                   "--baseline", "weak", "--out", "kept", "--as", "csv")  # fmt: skip
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == ["fedavg", "weak", "strong", "mine"]
@@ -103,9 +103,9 @@ def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed): 
         (("--sweep", "fedprox.mu=1,2", "--set", "fedprox.mu=3"), "mu of fedprox is given twice"),
         (("--sweep", "fedprox.mu=1,-2"), "mu of fedprox must be 0 or more, not -2.0"),
         (("--sweep", "lr=0.1,1", "--sweep", "fedavg.lr=0.1,1"), "lr of fedavg.lr=0.1 is given"),
-        (("--figure", "k.svg"), "--figure draws the metric against what --sweep varies"),
-        (("--sweep", "lr=0.1,1", "--figure", "k.doc"), "end its name in .svg"),
-        (("--sweep", "lr=0.1,1", "--figure", "no/k.svg"), "there is no file to write to in no"),
+        (("--plot", "k.svg"), "--plot draws the metric against what --sweep varies"),
+        (("--sweep", "lr=0.1,1", "--plot", "k.doc"), "end its name in .svg"),
+        (("--sweep", "lr=0.1,1", "--plot", "no/k.svg"), "there is no file to write to in no"),
         (("--jobs", "-1"), "-1 is not in the range"),
     ],
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_a_grid_has_a_row_for_every_combination_whatever_the_number_of_jobs(type
         "fedprox.mu=0.01,lr=0.02", "fedprox.mu=0.01,lr=0.1",
         "fedprox.mu=1,lr=0.02", "fedprox.mu=1,lr=0.1",
     ]  # fmt: skip
-    together = checked(typed(*command, "--jobs", "2", "--out", "kept", "--figure", "grid.svg"))
+    together = checked(typed(*command, "--jobs", "2", "--out", "kept", "--plot", "grid.svg"))
     assert figures(together) == figures(alone)
     assert together["swept"][1] == {
         "row": "fedprox", "option": "mu", "values": ["0.01", "1"],

