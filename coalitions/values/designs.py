@@ -220,7 +220,7 @@ Held-out residuals of smooth games are some 1e-4 and more; less is the jitter of
 
 
 class Rare(NamedTuple):
-    """Pairs that do not have the usual value of their size.
+    """Pairs that do not have the usual value of their size, where there is such a one.
 
     Attributes
     ----------
@@ -230,15 +230,28 @@ class Rare(NamedTuple):
         Sizes of which half of the pairs or more, and at least two, have the median [n/2 + 1].
     share
         The share of the rare pairs among all of the sizes where there are some.
-    reach
-        How many pairs one of each size counts for as evidence that there are no rare ones
-        [n/2 + 1].
+    nearest
+        For each size, the nearest one with rare pairs [n/2 + 1].
     """
 
     pairs: BoolVector
     usual: BoolVector
     share: float
-    reach: FloatVector
+    nearest: IntVector
+
+    def counted_at(self, s: int, sizes: IntVector) -> BoolVector:
+        """Return which pairs of some sizes are evidence of how rare others are at the size s.
+
+        These get rarer with the distance from the sizes where they were seen. So at a size without
+        any, the pairs of all sizes from there to the next one with some count.
+        """
+        nearest = self.nearest[s]
+        counted: BoolVector = sizes == s
+        if nearest < s:
+            counted = (nearest < sizes) & (sizes <= s)
+        elif nearest > s:
+            counted = (s <= sizes) & (sizes < nearest)
+        return counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,11 +377,7 @@ class Pool:
 
     @cached_property
     def rare(self) -> Rare:
-        """The pairs that differ from most of their size.
-
-        They get rarer with the distance from the sizes where they were seen. So at a size without
-        any, the pairs of all sizes from there to the next one with some count as evidence.
-        """
+        """The pairs that differ from most of their size."""
         smaller = self._smaller(self.odd)
         off = np.zeros(len(smaller))
         for s in np.flatnonzero(self.taken[1:]) + 1:
@@ -377,13 +386,11 @@ class Pool:
         pairs = off > ROUNDING * np.abs(self.odd).max()
         count = np.bincount(self.sizes[pairs], minlength=len(self.taken))
         usual = (self.taken >= 2) & (2 * count <= self.taken)
-        reach, seen = np.ones(len(count)), np.flatnonzero(count)
-        for s in np.flatnonzero(usual & (count == 0)) if seen.size else ():
-            nearest = seen[np.abs(seen - s).argmin()]
-            between = self.taken[nearest + 1 : s + 1] if nearest < s else self.taken[s:nearest]
-            reach[s] = between.sum() / self.taken[s]
+        all_, seen = np.arange(len(count)), np.flatnonzero(count)
         share = float(pairs.sum() / max(1, self.taken[seen].sum()))
-        return Rare(pairs, usual, share, reach)
+        distance = np.abs(all_[:, None] - seen)
+        nearest = seen[distance.argmin(axis=1)] if seen.size else all_
+        return Rare(pairs, usual, share, nearest)
 
     @property
     def _spread(self) -> float:

@@ -149,16 +149,17 @@ def _convex(products: FloatVector) -> FloatVector:
     return weights
 
 
-def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVector]:
-    """Return the Shapley values of the residual outside the pool, and their variances.
+def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVector, FloatVector]:
+    """Return the Shapley values of the residual outside the pool, their variances, and the doubt.
 
     The pairs of one size are a random sample: what a surrogate misses on held-out pairs with
     player i, less that on pairs without i, is an unbiased estimate of what it misses on pairs
     that were never evaluated. The sum over the players needs no estimate: it is known.
-    If a simple game fits all pairs, a residual of 0 proves little: see `Pool.surprise`.
+    If a simple game fits all pairs, a residual of 0 proves little: see `Pool.surprise`. The doubt
+    is the variance, with what rare pairs may add of which none was seen: see `unseen`.
     """
     n = pool.n_players
-    total, variance = np.zeros(n), np.zeros(n)
+    total, variance, doubt = np.zeros((3, n))
     centred = residual.copy()
     for s in range(1, n // 2 + 1):
         if 2 * s < n and pool.taken[s]:
@@ -174,7 +175,9 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
         if pool.missing[s] == 0.0:
             continue
         if pool.taken[s] == 0:  # no guess, and all the doubt that a single pair would leave
-            variance += usual * (1.0 if 2 * s == n else n * n / (s * (n - s)))
+            single = usual * (1.0 if 2 * s == n else n * n / (s * (n - s)))
+            variance += single
+            doubt += single
             continue
         of_size = pool.sizes == s
         signs, rest, square = pool.signs[of_size], centred[of_size], residual[of_size] ** 2
@@ -182,7 +185,7 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
         spread = max(least, (squares[s] + PRIOR_PAIRS * usual) / (m + PRIOR_PAIRS))
         if 2 * s == n:
             guess = (signs * rest[:, None]).mean(axis=0)
-            noise = np.full(n, spread / m)
+            count, each = np.full((1, n), m), np.full((1, n), spread)
         else:
             inside = np.where(signs > 0, 1.0, 0.0)
             count = np.array([m - inside.sum(axis=0), inside.sum(axis=0)])
@@ -191,36 +194,34 @@ def left_over(pool: Pool, residual: FloatVector) -> tuple[FloatVector, FloatVect
             guess = np.where(both, part / np.maximum(1, count).prod(axis=0) * m, 0.0)
             power = np.array([square @ (1 - inside), square @ inside])
             each = np.maximum(least, (power + PRIOR_PAIRS * spread) / (count + PRIOR_PAIRS))
-            noise = (each / np.maximum(1, count)).sum(axis=0)
+        wide = np.maximum(each, unseen(pool, residual, s))
         total += pool.missing[s] * guess
-        variance += pool.missing[s] * noise
+        variance += pool.missing[s] * (each / np.maximum(1, count)).sum(axis=0)
+        doubt += pool.missing[s] * (wide / np.maximum(1, count)).sum(axis=0)
     total *= 2 / n
-    return total - total.mean(), variance * (2 / n) ** 2
+    return total - total.mean(), variance * (2 / n) ** 2, doubt * (2 / n) ** 2
 
 
-def unseen(pool: Pool, residual: FloatVector) -> FloatVector:
-    """Return the variances of Shapley values by rare pairs of which none was seen with a player.
+def unseen(pool: Pool, residual: FloatVector, s: int) -> FloatMatrix:
+    """Return the mean squares of residuals by rare pairs of which none was seen [2, n].
 
-    Where most pairs of a size have the same value, the others are rare. If none of the rare ones
-    is with a player, or none without, residuals say nothing of those that were missed. By Laplace's
-    rule of succession, the next pair on that side is a rare one with chance 1/(1 + pairs seen), but
-    no more often than at the sizes where there are some; and then it is missed as the others are.
+    They are those of pairs of the size s without each player, and with each; pairs of n/2 players
+    have one side only [1, n]. Where most pairs of a size have the same value, the others are rare.
+    If none of the rare ones is on a player's side, its residuals say nothing of those that were
+    missed. By Laplace's rule of succession, the next pair there is a rare one with chance
+    1/(1 + pairs seen), but no more often than at the sizes where there are some; and then the
+    models miss it as they miss the others. Where one was seen, or nothing is rare, it is 0.
     """
-    n, rare = pool.n_players, pool.rare
-    variance = np.zeros(n)
-    if not rare.pairs.any():
-        return variance
-    square = float((residual[rare.pairs] ** 2).mean())
-    for s in np.flatnonzero(rare.usual & (pool.missing > 0)):
-        of_size = pool.sizes == s
-        inside, others = pool.signs[of_size] > 0, rare.pairs[of_size]
-        sides = [np.ones_like(inside)] if 2 * s == n else [inside, ~inside]
-        for side in sides:
-            count = side.sum(axis=0)
-            chance = np.minimum(rare.share, 1 / (1 + count * rare.reach[s]))
-            chance[side[others].any(axis=0)] = 0.0
-            variance += pool.missing[s] * chance * square / np.maximum(1, count)
-    return variance * (2 / n) ** 2
+    rare, n_sides = pool.rare, 1 if 2 * s == pool.n_players else 2
+    if not rare.usual[s] or not rare.pairs.any():
+        return np.zeros((n_sides, pool.n_players))
+    counted = rare.counted_at(s, pool.sizes)
+    inside = pool.signs[counted] > 0
+    sides = np.array([~inside, inside]) if n_sides == 2 else np.ones((1, *inside.shape), np.bool_)
+    chance = np.minimum(rare.share, 1 / (1 + sides.sum(axis=1)))
+    chance[(sides & rare.pairs[counted][:, None]).any(axis=1)] = 0.0
+    mean: FloatMatrix = chance * (residual[rare.pairs] ** 2).mean()
+    return mean
 
 
 # ----------------------------------------------------------------------------------------
@@ -283,19 +284,18 @@ class Portfolio(Estimator):
         pool = Pool.of(rows, game(np.concatenate([rows, ~rows])), ends, seed)
         few = 1 + n / max(1, len(rows))  # few pairs say little about their spread
         if not pool.odd.any():
-            _, variance = left_over(pool, pool.odd)
-            return Sampled(np.zeros(n), np.sqrt(CAUTION * variance * few), len(rows))
+            _, _, doubt = left_over(pool, pool.odd)
+            return Sampled(np.zeros(n), np.sqrt(CAUTION * doubt * few), len(rows))
         with one_blas_thread():
             model = mixed(pool, [one for fit in self.surrogates for one in fit(pool)])
             values = model.values + (pool.odd - model.fitted) @ pool.shares
             values += (2 * pool.odd[0] - values.sum()) / n
-            residual = pool.odd - model.held_out
-            correction, variance = left_over(pool, residual)
+            correction, variance, doubt = left_over(pool, pool.odd - model.held_out)
         size = float(correction @ correction)
         factor = max(0.0, 1 - float(variance.sum()) / size) if size > 0.0 else 0.0
         values += factor * correction
         # What was not corrected may be an error.
-        doubt = CAUTION * (variance + unseen(pool, residual)) + ((1 - factor) * correction) ** 2
+        doubt = CAUTION * doubt + ((1 - factor) * correction) ** 2
         return Sampled(values, np.sqrt(doubt * few), len(rows))
 
 

@@ -220,7 +220,7 @@ def test_what_is_left_over_is_unbiased_and_its_variance_is_right():
     guesses, variances = [], []
     for seed in range(300):
         pool = pool_of(TableGame(table), 10, 100, seed)
-        guess, variance = left_over(pool, pool.odd)
+        guess, variance, _ = left_over(pool, pool.odd)
         known = pool.odd @ pool.shares
         known += (table[-1] - table[0] - known.sum()) / 10
         guesses.append(known + guess)
@@ -287,17 +287,20 @@ def test_rare_pairs_are_doubted_where_none_was_seen_and_the_less_the_more_were_a
     for n_pairs in (300, 1000, 4000):
         pool = pool_of(game, 16, n_pairs)
         assert 0 < pool.rare.share < 0.5
-        assert (unseen(pool, 0 * pool.odd) == 0).all()  # models that miss no rare pair are believed
-        doubts.append(unseen(pool, pool.odd))
+        assert not unseen(pool, 0 * pool.odd, 5).any()  # models that miss no rare pair are right
+        doubts.append(unseen(pool, pool.odd, 5))
     assert (doubts[0] > doubts[1]).all()
     assert (doubts[1] > doubts[2]).all()
+    _, variance, doubt = left_over(pool, pool.odd)
+    assert (doubt >= variance).all()
 
 
 @pytest.mark.parametrize("n_pairs", [50, 500])
 def test_where_no_two_pairs_are_equal_none_of_them_is_rare(n_pairs):
     noise = FunctionGame(TableGame(np.random.default_rng(0).normal(size=1 << 12)), 12)
     pool = pool_of(noise, 12, n_pairs)
-    assert not unseen(pool, pool.odd).any()
+    _, variance, doubt = left_over(pool, pool.odd)
+    np.testing.assert_array_equal(variance, doubt)
 
 
 def test_a_game_that_looks_the_same_from_both_sides_is_not_said_to_be_known():
