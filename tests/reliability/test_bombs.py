@@ -35,7 +35,7 @@ def outcomes(typed):
         [sys.executable, "-m", "tests.reliability.bombs", json.dumps(typed)],
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=800,
         check=True,
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -84,7 +84,7 @@ def test_what_comes_through_standard_input_is_read(tmp_path):
                 ],
                 stdin=pipe,
                 capture_output=True,
-                timeout=100,
+                timeout=800,
                 check=False,
             )
         assert done.returncode == 0, done.stderr

@@ -115,7 +115,7 @@ def nodes(site, folder):
 
 
 def federation(site, grid, patience=QUICK, identity=None, at_once=60.0):
-    """Return a federation; its nodes compute while they are looked at, so that takes its time."""
+    """Return a federation; its nodes compute while they are looked at."""
     engine = GridEngine(GridCarrier(grid, at_once), site, identity or Identity.of(None), patience)
     return Federation(
         site.config, site.algorithm, engine, site.workspace.layout, site.initial, site.privacy

@@ -22,6 +22,8 @@ from learners.runs.prepare import checked_for_nodes
 from learners.settings.config import RunConfig
 from tests.learners.flower.nodes import QUICK, Nodes
 
+pytestmark = pytest.mark.usefixtures("waiting_clock")
+
 X = np.arange(40, dtype=np.float64).reshape(10, 4)
 Y = np.arange(10) % 3
 CONFIG = RunConfig()

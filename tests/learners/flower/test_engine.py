@@ -18,6 +18,8 @@ from learners.server.local_engine import local_engine
 from tests.learners import tiny
 from tests.learners.flower.nodes import FIRST_NODE, federation, nodes, pair
 
+pytestmark = pytest.mark.usefixtures("waiting_clock")
+
 
 def lines(rounds):
     return [

@@ -27,6 +27,8 @@ from tests.learners.flower.hostile import (
 )
 from tests.learners.flower.nodes import FIRST_NODE, QUICK, federation, nodes
 
+pytestmark = pytest.mark.usefixtures("waiting_clock")
+
 ATTACKER = 1
 BRIEF = replace(QUICK, start=0.02)
 
