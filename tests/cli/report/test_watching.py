@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import multiprocessing
+import time
 
 import pytest
 
@@ -16,17 +17,18 @@ from learners import run
 from tests.cli.federation.test_run import SHORT, typed  # noqa: F401 (a fixture)
 
 
-def watched_run(out, written):
-    """Run six rounds; wait after each until the page was written once more."""
+def watched_run(out, shown):
+    """Run six rounds; wait after each until the page shows the round before."""
     import torch
 
-    def wait_for_a_page(_):
-        written.clear()
-        assert written.wait(120)
+    def wait_for_the_page(round):
+        until = time.monotonic() + 120.0
+        while shown.value < round.number - 1 and time.monotonic() < until:
+            time.sleep(0.01)
 
     torch.set_num_threads(1)  # those of the process that forked this one are not here
     config = {"rounds": 6, "clients": 2, "train_size": 20, "workers": 1}
-    run(config, out, on_round=wait_for_a_page)
+    run(config, out, on_round=wait_for_the_page)
 
 
 def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, typed, monkeypatch):  # noqa: F811
@@ -34,7 +36,7 @@ def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, 
 
     def recorded(folders, target, refresh=0):
         found = watching_write(folders, target, refresh)
-        written.set()
+        shown.value = len(found[1][0].history)
         if refresh:  # not the last page
             pages.append((len(found[1][0].history), target.read_text()[:1000]))
         return found
@@ -43,8 +45,8 @@ def test_a_page_follows_a_run_and_stops_reloading_when_it_is_finished(tmp_path, 
     monkeypatch.setattr(watching, "write_page", recorded)
     (tmp_path / "run").mkdir()
     forked = multiprocessing.get_context("fork")
-    written = forked.Event()
-    child = forked.Process(target=watched_run, args=(tmp_path / "run", written))
+    shown = forked.Value("i", 0)
+    child = forked.Process(target=watched_run, args=(tmp_path / "run", shown))
     child.start()
     result = typed("report", "run", "--watch", "--every", "0.1")
     child.join()
