@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coalitions import SynergyGraph
 from coalitions.errors import InfeasibleError, InvalidInputError
 from solvers import solve, what_if
-from tests.solvers.opinions.test_ranking import cases
+from tests.solvers.alternatives.test_n_best import cases
 
 FRIENDS = SynergyGraph([[0, 3, 2], [3, 0, -4], [2, -4, 0]], labels=["ann", "bob", "cleo"])
 

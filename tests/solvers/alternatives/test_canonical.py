@@ -10,7 +10,7 @@ from coalitions import SynergyGraph
 from coalitions.errors import InvalidInputError
 from coalitions.structure import CoalitionStructure
 from solvers import solve
-from tests.solvers.opinions.test_ranking import all_values, cases
+from tests.solvers.alternatives.test_n_best import all_values, cases
 
 
 def by_the_rule(values):

@@ -15,7 +15,7 @@ from coalitions.structure import CoalitionStructure
 from solvers import explain, fragile, solve
 from solvers.proofs.proof_demands import TeamDemands
 from tests.reliability.exact import exact_value
-from tests.solvers.opinions.test_ranking import all_values, cases
+from tests.solvers.alternatives.test_n_best import all_values, cases
 
 # ann, bob and cleo: 4 + 3 + 1; dan and eve: 5; ann would get 2 with dan and −1 with eve.
 TEAM = SynergyGraph(

@@ -20,7 +20,7 @@ from coalitions.values.models.polynomials import (
     trees,
     with_ridge,
 )
-from tests.coalitions.surrogates.test_portfolio import pool_of
+from tests.coalitions.values.test_portfolio import pool_of
 
 N = 20
 

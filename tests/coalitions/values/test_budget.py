@@ -1,4 +1,4 @@
-"""One door: what is the same for Shapley values, semivalues and interactions."""
+"""What is the same for Shapley values, semivalues and interactions: budget, method, seed."""
 
 from __future__ import annotations
 
