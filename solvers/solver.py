@@ -97,7 +97,7 @@ class Limits:
 
 
 class TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
-    """The limits ask the search to stop."""
+    """The limits ask to stop, or no time is left for what comes next."""
 
 
 @contextlib.contextmanager

@@ -17,13 +17,18 @@ from coalitions.errors import InvalidInputError, shown, spoken
 from coalitions.files.cells import Cell, decimal_mark, is_blank, is_empty, number
 from coalitions.files.opening import SPREADSHEETS, encodings, opened
 from coalitions.files.spreadsheets import Sheet, opened_sheet
-from coalitions.files.tables import SEPARATORS, Row, Understood, csv_rows, found_mark
+from coalitions.files.tables import (
+    SAMPLE,
+    SEPARATORS,
+    Row,
+    Understood,
+    csv_rows,
+    found_mark,
+    named_separator,
+)
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """float64[N], NaN where a cell is blank; or texts as objects [N], as they are."""
-
-SAMPLE = 1 << 16
-"""Characters by which the separator is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +145,8 @@ def _separator(sample: str, expected: str, where: str) -> str:
 
     A comma may be a decimal mark, so what is rarer in prose is preferred among equals.
     """
-    first, *_ = sample.split("\n", 1)
-    line = first.strip().strip('"')
-    if line.startswith("sep=") and len(line) == 5:  # Excel's own way to say it
-        return line[4]
+    if (named := named_separator(sample)) is not None:
+        return named
     best, most = expected, (0.0, 1)
     for separator in dict.fromkeys(["\t", ";", "|", ",", expected]):
         rows = _sampled(sample, separator, where)

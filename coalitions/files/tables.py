@@ -158,11 +158,13 @@ def read_text_table(
 
 
 def _separator(sample: str, expected: str) -> str:
-    """Return the separator of a text: what gives most lines cells with a number at the end."""
-    first, *_ = sample.split("\n", 1)
-    line = first.strip().strip('"')
-    if line.startswith("sep=") and len(line) == 5:  # Excel's own way to say it
-        return line[4]
+    """Return the separator of a text: what gives most lines cells with a number at the end.
+
+    Titles above a table of synergies and spaces between numbers are common here; records have
+    neither, but texts with commas, so `coalitions.files.records` looks at the header instead.
+    """
+    if (named := named_separator(sample)) is not None:
+        return named
     lines = sample.splitlines()
     if len(sample) == SAMPLE:
         lines = lines[:-1] or lines  # the last one is cut
@@ -173,6 +175,13 @@ def _separator(sample: str, expected: str) -> str:
         if split and len(split) >= len(filled) / 2:
             return separator
     return expected
+
+
+def named_separator(sample: str) -> str | None:
+    """Return the separator that the first line names, as Excel writes it: ``sep=;``."""
+    first, *_ = sample.split("\n", 1)
+    line = first.strip().strip('"')
+    return line[4] if line.startswith("sep=") and len(line) == 5 else None
 
 
 def _parsed(lines: list[str], separator: str) -> list[list[str]]:

@@ -24,6 +24,7 @@ from solvers.demands import Contraction, Demands, Links
 from solvers.optimality import at_stake, is_optimal, losses
 from solvers.reductions import EXACT_BITS
 from solvers.solution import Solution
+from solvers.solver import TimeIsUp
 
 FIRST_SHARE = 0.5
 """Share of the time for the best value; the rest is for the rule."""
@@ -81,7 +82,7 @@ def canonical(
         """Return the best structure by the rule, None if there is none with these links."""
         left = deadline - clock()
         if left <= 0:
-            raise _TimeIsUp
+            raise TimeIsUp
         try:
             found = search(
                 ruled,
@@ -93,9 +94,9 @@ def canonical(
         except NoSolutionError:
             if math.isinf(left):
                 raise
-            raise _TimeIsUp from None
+            raise TimeIsUp from None
         if not found.optimal or found.stats.get("interrupted"):
-            raise _TimeIsUp
+            raise TimeIsUp
         return found
 
     chosen, done = best, best.optimal
@@ -104,7 +105,7 @@ def canonical(
             found = best_with((), ())
             assert found is not None
             chosen = _first_in_order(found, best_with)
-    except _TimeIsUp:
+    except TimeIsUp:
         done = False
     value, lost = graph.value(chosen.structure), best.losses
     if lost and chosen is not best:
@@ -122,10 +123,6 @@ def canonical(
         seconds=clock() - started,
         stats={**best.stats, "canonical": done},
     )
-
-
-class _TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
-    """The rule could not be followed to its end."""
 
 
 def _with_fewest_pairs(matrix: FloatMatrix) -> FloatMatrix:

@@ -20,7 +20,7 @@ from solvers.ilp.program import (
     estimated_rows,
     fits,
 )
-from solvers.solver import Answer, Limits, Solver
+from solvers.solver import Answer, Limits, Solver, TimeIsUp
 
 SHARE_TO_BUILD = 0.5
 """Part of the time that is left for the first bound, and then for the program to be built."""
@@ -94,7 +94,7 @@ class IlpSolver(Solver):
         except KeyboardInterrupt:  # where `heeding_ctrl_c` has no say
             limits.interrupted.set()
             found = None
-        except _TimeIsUp:
+        except TimeIsUp:
             found = None
         if found is None:
             stats["model"] = "stopped before the back-end had an answer"
@@ -173,13 +173,9 @@ def _worth(graph: SynergyGraph, labels: IntVector) -> float:
     return float(weight[labels[i] == labels[j]].sum())
 
 
-class _TimeIsUp(Exception):  # noqa: N818 (a signal, not an error)
-    """The limits ask to stop."""
-
-
 def _check(limits: Limits) -> None:
     if limits.expired:
-        raise _TimeIsUp
+        raise TimeIsUp
 
 
 def _given(labels: IntVector | None, limits: Limits) -> IntVector:
