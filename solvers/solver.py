@@ -261,7 +261,8 @@ REPORT_EVERY = 0.2
 
 
 CLOSING_PER_PAIR = 3e-8
-"""Seconds per n² that come after a search on a matrix: a last descent, and the price."""
+"""Seconds per n² that come after a search on a matrix: a last descent, and the price. A tenth of it
+is usual (`python -m benchmarks.constants CLOSING_PER_PAIR`); the rest is for slower machines."""
 
 
 def fits_table(graph: SynergyGraph) -> bool:

@@ -50,16 +50,14 @@ REPORT_EVERY = 0.5
 
 SECONDS_PER_PAIR = 1.5e-7
 """What it takes, per n², before the search can begin: whole numbers, reductions, a first descent;
-CPU time at n = 5000."""
-
+CPU time at n = 5000 (`python -m benchmarks.constants SECONDS_PER_PAIR --players 5000`)."""
 
 SHARE_OF_PREPARATION = 0.25
-"""Part of the time that this may take; where it takes more, nothing would come of it."""
-
+"""Part of the time that this may take; where it takes more, nothing would come of it: a guess."""
 
 SHARE_OF_BOUND = 0.12
 """Part of the time that a cheap bound may take where there is hardly time for the dual's: less than
-in `local-search`, which has nothing else to do."""
+in `local-search`, which has nothing else to do. `benchmarks/anytime.py` compares the two."""
 
 
 @SOLVERS.register("branch-and-cut")
@@ -348,19 +346,21 @@ SAMPLE = 20_000
 """Triples of groups that are asked how many triangles the dual will begin with."""
 
 SECONDS_PER_TRIPLE, SECONDS_PER_ROW = 2.5e-9, 2.5e-7
-"""CPU time of the first look, twenty steps: per m³ for finding violated triangles, and per row."""
+"""CPU time of the first look, twenty steps: per m³ for finding violated triangles, and per row.
+Rates of one machine; no program measures them again."""
 
 RANDOM, AT_ONCE = 0.15, 0.1
-"""Weights in conflict like random ones: 0.21 of the triangles there, 0.11 at most in graphs of so
-many groups that were seen proven. Then a look must be over at once, in seconds."""
+"""Weights in conflict like uniform random ones: 0.21 of the triangles there
+(`python -m benchmarks.constants RANDOM`), 0.11 at most in graphs of so many groups that were seen
+proven. Then a look must be over at once, in seconds."""
 
 SHARE_OF_LOOK = 0.3
-"""Part of the time that is left which the first look may take else."""
+"""Part of the time that is left which the first look may take else: a guess."""
 
 HOPELESS = (2.0, 0.9, 0.6, 0.5)
 """How far above the value, relative to it, a bound may be after the first, second … look. Of 86
 instances of 150 to 1150 players all that are proven in 10 s are nearer at every look; those of
-random weights are not, at the first or the second."""
+random weights are not, at the first or the second (`python -m benchmarks.constants HOPELESS`)."""
 
 
 def is_hopeless(looks: int, bound: int, value: int) -> bool:

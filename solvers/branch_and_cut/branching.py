@@ -35,6 +35,8 @@ from solvers.proofs.teams import GroupPrices
 from solvers.reductions import components
 from solvers.solver import RandomState, random_state
 
+# `python benchmarks/optimisers.py targets` shows what a change of these does; none is measured alone.
+
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""
 

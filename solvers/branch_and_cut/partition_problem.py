@@ -118,7 +118,8 @@ FEW_GROUPS = 20
 """Up to this many groups plain Python proves the best structure in about a second at worst."""
 
 ENOUGH_STEPS = 2_000_000
-"""Steps of plain Python in a process, 0.7 s, after which kernels are worth loading."""
+"""Steps of plain Python in a process, 0.7 s, after which kernels are worth loading
+(`python -m benchmarks.constants ENOUGH_STEPS`; `benchmarks/first_minute.py` has the kernels)."""
 
 _spent = 0
 
@@ -177,6 +178,8 @@ def merges(
 
 # ----------------------------------------------------------------------------------------
 # The best structure so far; a fractional point helps to find a better one.
+
+# `python benchmarks/anytime.py table` shows what a change of these does to values in a short time.
 
 FEW_PLAYERS = 150
 """Up to this many players, rounds of iterated local search take turns with annealing."""

@@ -40,16 +40,17 @@ MOST_GROUPS_OF_DOLLS = 250
 """Above, the search never came to its end before the dual did."""
 
 LEAST_STEPS, STEPS_PER_PAIR = 600_000, 200
-"""How long to try before the dual starts. A step takes five nanoseconds; before its first look at
-the bound, the dual takes longer than this."""
+"""How long to try before the dual starts. A step takes three to five nanoseconds; before its first
+look at the bound, the dual takes longer than this."""
 
 STEPS_FOR_FEW = 2_000_000
 """How long to try with few groups: of 300 random graphs of 20 players, all were closed in it, one
-only in the second order."""
+only in the second order (`python -m benchmarks.constants STEPS_FOR_FEW`)."""
 
 STEPS_FOR_SYMMETRY = 60_000_000
 """How long the kernel goes on, 0.3 s, where few groups defy that: graphs that look the same from
-everywhere, as circulant ones do. The dual takes longer for them."""
+everywhere, as circulant ones do (`python -m benchmarks.constants STEPS_FOR_SYMMETRY`). The dual takes
+longer for them."""
 
 
 def closed_by_russian_dolls(
@@ -108,7 +109,7 @@ def _best(
 
 SHRUNK, SHARE_OF_DOLLS = 0.7, 0.01
 """Russian dolls are tried when only this part of the undecided pairs of the last trial is
-left, for this many steps per unit of the dual's work."""
+left, for this many steps per unit of the dual's work. Guesses."""
 
 
 class ShortCuts:
@@ -150,6 +151,8 @@ class ShortCuts:
 # ----------------------------------------------------------------------------------------
 # Columns: the bound over all coalitions without conflict.
 
+# `python benchmarks/hard_graphs.py` has the graphs for which columns are there, and what they prove.
+
 MANY_CONFLICTS = 0.15
 """Part of the pairs in conflict from which on columns are tried."""
 
@@ -160,7 +163,7 @@ STEPS_FOR_WIDTH = 20_000
 """Steps in the search for the largest set without conflict."""
 
 PATIENCE = 400
-"""Rounds and looks at the clock within which the bound of all columns must be there."""
+"""Rounds and looks at the clock within which the bound of all columns must be there: a guess."""
 
 
 class _TooSlow(Exception):  # noqa: N818 (a signal, not an error)

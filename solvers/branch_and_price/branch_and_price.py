@@ -58,7 +58,7 @@ WIDE_ROUNDS = 8
 """Rounds of local search there."""
 
 SHARE_OF_BOUND, LONGEST_BOUND = 0.25, 20.0
-"""Part of the time, and seconds, for a bound that does not look at the demands."""
+"""Part of the time, and seconds, for a bound that does not look at the demands: guesses."""
 
 
 @SOLVERS.register("branch-and-price")

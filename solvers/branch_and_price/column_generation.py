@@ -379,8 +379,8 @@ def _shifts(seed: int, count: int) -> FloatVector:
 # The pricer
 
 STEPS_AT_ONCE = 20_000_000
-"""Steps between two looks at the clock: 0.05 s, and 0.25 s where many nodes fit in a coalition."""
-
+"""Steps between two looks at the clock: 0.05 s, and 0.3 s where many nodes fit in a coalition
+(`python -m benchmarks.constants STEPS_AT_ONCE`)."""
 
 MANY_CONFLICTS = 0.05
 """Part of the pairs that must be apart from which on the search for coalitions looks at them."""

@@ -296,6 +296,8 @@ def _raised(
 # ----------------------------------------------------------------------------------------
 # The linear program over the list.
 
+# Chosen where the first call has no kernels: `python -m benchmarks.first_minute` shows what it takes.
+
 ASCENT = 2
 """Steps of the ascent."""
 

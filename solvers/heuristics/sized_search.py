@@ -15,6 +15,8 @@ from solvers.heuristics.random_numbers import RandomState, random_state
 from solvers.reductions import numbered
 from solvers.solver import Improvement
 
+# `python benchmarks/teams.py heuristics` shows what a change of these does; none is measured alone.
+
 HOT, WARM, COLD = 0.5, 0.25, 0.1
 """Temperatures at which a founder starts, a repeat starts, and both end, in units of what a node
 typically gains or loses in a coalition of the largest size."""
