@@ -35,7 +35,7 @@ from solvers.proofs.teams import GroupPrices
 from solvers.reductions import components
 from solvers.solver import RandomState, random_state
 
-# `python benchmarks/optimisers.py targets` shows what a change of these does; none is measured alone.
+# `python benchmarks/optimisers.py targets` shows what a change of these does.
 
 SMOOTH, SHARP, SHARPEST = 0.2, 0.002, 0.0002
 """Smoothing at the start, after the warm-up and in the end, relative to the largest weight."""

@@ -181,7 +181,7 @@ def dual_functions(n_groups: int, *, hurry: bool) -> DualFunctions:
 # ----------------------------------------------------------------------------------------
 # Ascent: single precision, which guides and proves nothing.
 
-# `python benchmarks/optimisers.py targets` shows what a change of these does; none is measured alone.
+# `python benchmarks/optimisers.py targets` shows what a change of these does.
 
 BOLDNESS = 2.0
 """Steps are this much longer than the smoothness of the dual guarantees; restarts catch errors."""

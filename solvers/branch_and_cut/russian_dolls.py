@@ -49,8 +49,8 @@ only in the second order (`python -m benchmarks.constants STEPS_FOR_FEW`)."""
 
 STEPS_FOR_SYMMETRY = 60_000_000
 """How long the kernel goes on, 0.3 s, where few groups defy that: graphs that look the same from
-everywhere, as circulant ones do (`python -m benchmarks.constants STEPS_FOR_SYMMETRY`). The dual takes
-longer for them."""
+everywhere, as circulant ones do (`python -m benchmarks.constants STEPS_FOR_SYMMETRY`). The dual
+takes longer for them."""
 
 
 def closed_by_russian_dolls(
@@ -151,7 +151,7 @@ class ShortCuts:
 # ----------------------------------------------------------------------------------------
 # Columns: the bound over all coalitions without conflict.
 
-# `python benchmarks/hard_graphs.py` has the graphs for which columns are there, and what they prove.
+# `python benchmarks/hard_graphs.py` has the graphs for which columns are there.
 
 MANY_CONFLICTS = 0.15
 """Part of the pairs in conflict from which on columns are tried."""

@@ -296,7 +296,7 @@ def _raised(
 # ----------------------------------------------------------------------------------------
 # The linear program over the list.
 
-# Chosen where the first call has no kernels: `python -m benchmarks.first_minute` shows what it takes.
+# For first calls without kernels: `python -m benchmarks.first_minute` shows what they take.
 
 ASCENT = 2
 """Steps of the ascent."""

@@ -10,7 +10,7 @@ import numpy as np
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 from solvers.branch_and_price.branch_and_price import TeamIncumbent, TeamProblem
 
-# `python benchmarks/teams.py ratios` shows what a change of these does; none is measured alone.
+# Guesses: no program measures them alone.
 
 NEAR, FARTHER = 44, 2
 """Nodes of the first part of a structure, and how many more after each part in vain."""

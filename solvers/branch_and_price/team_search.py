@@ -35,7 +35,7 @@ from solvers.branch_and_price.listed import ListedMaster, ListedPricer, all_coal
 from solvers.branch_and_price.neighbourhood import Nearby
 from solvers.proofs.teams import Fork, Leaf
 
-# `python benchmarks/teams.py targets` shows what a change of these does; none is measured alone.
+# `python benchmarks/teams.py targets` shows what a change of these does.
 
 KEEP = 3
 """Columns kept for each node in a search for columns."""

@@ -111,7 +111,7 @@ def improve(
 # ----------------------------------------------------------------------------------------
 # Iterated local search, and annealing with crossover.
 
-# `python benchmarks/heuristics.py instances` shows what a change of these does; none is measured alone.
+# `python benchmarks/heuristics.py instances` shows what a change of these does.
 
 VERY_FEW_PLAYERS, FEW_PLAYERS = 40, 150
 """Up to this many players an iterated local search finds the best known values by itself, and

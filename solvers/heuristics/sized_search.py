@@ -15,7 +15,7 @@ from solvers.heuristics.random_numbers import RandomState, random_state
 from solvers.reductions import numbered
 from solvers.solver import Improvement
 
-# `python benchmarks/teams.py heuristics` shows what a change of these does; none is measured alone.
+# `python benchmarks/teams.py heuristics` shows what a change of these does.
 
 HOT, WARM, COLD = 0.5, 0.25, 0.1
 """Temperatures at which a founder starts, a repeat starts, and both end, in units of what a node

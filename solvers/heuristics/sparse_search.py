@@ -21,7 +21,7 @@ from solvers.heuristics.random_numbers import random_state
 from solvers.reductions import numbered
 from solvers.solver import Improvement
 
-# `python benchmarks/heuristics.py sparse` shows what a change of these does; none is measured alone.
+# `python benchmarks/heuristics.py sparse` shows what a change of these does.
 
 POPULATION = 6
 PATIENCE = 12
