@@ -200,12 +200,14 @@ class PartitionSearch:
         node = self._open[-1]
         exact = exact_bound(node.problem, multipliers, self._functions)
         self._level = min(self._level, exact.level)
+        # 1. A sharper bound, which may close the node at once.
         proof = Proof(node.problem, multipliers, exact)
         if exact.bound < node.bound or node.proof is None:
             node = replace(node, bound=min(exact.bound, node.bound), proof=proof)
         if exact.bound <= self._allowed(self.incumbent.value):
             self._close(node, proof)
             return True
+        # 2. Pegging: pairs whose other choice cannot beat the incumbent are decided.
         problem, merge = pegged(node.problem, exact, self.incumbent.value)
         if problem is None:
             self._close(replace(node, bound=self.incumbent.value), proof)
@@ -216,6 +218,7 @@ class PartitionSearch:
             self.incumbent.offer(problem.groups)
             self._close(replace(node, bound=self.incumbent.value), proof)
             return True
+        # 3. Few decisions are not worth a stage of the proof; they come again, with others.
         if before - after < 0.02 * before:
             self._open[-1] = replace(node, multipliers=multipliers)
             return False
@@ -276,6 +279,7 @@ class PartitionSearch:
         self._check()
         ascent = Ascent(node.problem, node.multipliers, node.mu, self._functions)
         ascent.run(1)
+        # Warm-up: the smoothing falls to `SHARP` in WARM_UP steps, fewer if time is short.
         left, looks, sharp = WARM_UP, 0, SHARP * self._scale
         while left > 0:
             began = clock()
@@ -291,12 +295,14 @@ class PartitionSearch:
                 return
             ascent = following
             looks += 1
+            # Far from a proof, local search is what the time is for; it goes to its end now.
             hopeless = is_hopeless(looks, self._open[-1].bound, self.incumbent.value)
             if hopeless or self.incumbent.quick:
                 self.incumbent.search_to_the_end()
                 self._check()
             if self.incumbent.value > before or left <= 0:
                 self._beside.follow_up()
+            # The warm-up takes half of the time that is left at most.
             pace = (clock() - began) / steps
             if left * pace > 0.5 * self._seconds_left():
                 left = int(0.5 * self._seconds_left() / pace)
@@ -312,11 +318,13 @@ class PartitionSearch:
         for number in itertools.count():
             before = self._level
             ascent.update_triangles(0.01, self._check)
+            # 1. Rows that the soft point violates come in, idle ones go.
             point = ascent.point
             m = ascent.problem.n_groups
             cuts, heads = self._violated(point)
             self.cuts += len(cuts)
             ascent.update_cuts(cuts, heads, 4)
+            # 2. The dual takes its steps; each look may decide pairs or close the node.
             chunk = steps if m <= SMALL else CHUNK
             for _ in range(steps // chunk):
                 self._steps(ascent, chunk)
@@ -324,10 +332,13 @@ class PartitionSearch:
                 if following is None:
                     return
                 ascent = following
+            # 3. Local search gets its share of the work meanwhile.
             due = number % 4 == 0
             if due:
                 self._beside.round(ascent, self.steps // CHUNK)
             self._beside.go_on(self._open[-1].bound, self._work, due=due)
+            # 4. A round is slow if `horizon` such rounds would not close the gap. After some of
+            #    those come cuts of two sides, then sharper smoothing, then it is time to branch.
             slow = (before - self._level) * horizon < self._level - self.incumbent.value
             stalled = stalled + 1 if slow else 0
             if stalled >= patience:
@@ -399,6 +410,7 @@ class PartitionSearch:
         if self._two_sided:
             mu = min(SHARP * self._scale, SOFTER * node.mu)
             cases = [replace(case, mu=mu) for case in cases]
+        # The likelier case is last in the list, so it is searched first.
         if point[first, second] < 0.5:
             cases.reverse()
         self._open[-1:] = cases
@@ -415,6 +427,7 @@ class PartitionSearch:
         if len(pairs) == 1:
             return chosen
         for first, second in pairs:
+            # The product of what both bounds fall by: a split that helps one case only is no split.
             drops, cases = [], []
             for case in _cases(node, first, second):
                 ascent = Ascent(case.problem, case.multipliers, case.mu, self._functions)

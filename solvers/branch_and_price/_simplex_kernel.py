@@ -56,6 +56,8 @@ def pivots(
     m = len(basis)
     n_short = 0
     for count in range(most):
+        # Who enters: the column with the largest reduced cost c − Σ π of its rows. The promising
+        # ones of the last look at all columns are asked first.
         best, entering = tolerance, 0
         found = False
         for s in range(n_short):
@@ -66,6 +68,7 @@ def pivots(
             if reduced > best:
                 best, entering, found = reduced, c, True
         if not found:
+            # None of them does: look at all, and keep a list of those near the best so far.
             n_short = 0
             for s in range(len(active)):
                 c = active[s]
@@ -80,12 +83,15 @@ def pivots(
                         short[s % SHORT] = c
                     if reduced > best:
                         best, entering, found = reduced, c, True
+            # Slacks cost nothing: what they bring is the price of their row with the wrong sign.
             for r in range(m):
                 if senses[r] != 0 and -senses[r] * duals[r] > best:
                     best, entering, found = -senses[r] * duals[r], -2 - 2 * r, True
             if not found:
                 return count
         _direct(starts, rows, senses, inverse, entering, direction)
+        # Who leaves: the column that is the first to reach zero. Of several, the one with the
+        # largest entry, because the inverse is divided by that.
         step, leaving = 0.0, -1
         for r in range(m):
             if direction[r] > STEADY:
@@ -99,6 +105,7 @@ def pivots(
         if leaving < 0:
             return count  # no limit: cannot be, every column has a node
         _exchange(basis, inverse, levels, duals, direction, leaving, entering, max(step, 0.0), best)
+        # What rounding has put below zero is zero: levels stay feasible.
         for r in range(m):
             if levels[r] < 0.0:
                 levels[r] = 0.0
@@ -137,6 +144,7 @@ def dual_pivots(
     """
     m = len(basis)
     for count in range(most):
+        # Who leaves: what is furthest from where it must be.
         worst, leaving = 0.0, -1
         for r in range(m):
             off = abs(levels[r]) - GONE if barred[r] else -levels[r] - FEASIBLE
@@ -144,10 +152,12 @@ def dual_pivots(
                 worst, leaving = off, r
         if leaving < 0:
             return count
+        # The prices will move along this row of the inverse until a column pays what it brings.
         sign = 1.0 if levels[leaving] > 0.0 else -1.0
         for r in range(m):
             row[r] = sign * inverse[r, leaving]
-        # The one whose price is the first to be too low.
+        # Who enters: the one whose price is the first to be too low, at excess / pull. Ratios are
+        # compared without a division; of equal ones the steeper is safer.
         least, steepest, loss, entering, found = 0.0, 0.0, 0.0, 0, False
         for s in range(len(active)):
             c = active[s]
@@ -166,6 +176,7 @@ def dual_pivots(
                 ):
                     least, steepest, loss = excess / pull, pull, excess
                     entering, found = c, True
+        # The same for slacks, whose excess is the price of their row.
         for r in range(m):
             pull = senses[r] * row[r]
             if senses[r] != 0 and pull > STEADY_DUAL:
@@ -174,7 +185,7 @@ def dual_pivots(
                     least, steepest, loss = excess / pull, pull, excess
                     entering, found = -2 - 2 * r, True
         if not found:
-            return -1
+            return -1  # prices can move for ever: the levels cannot be what they must be
         _direct(starts, rows, senses, inverse, entering, direction)
         step = levels[leaving] / direction[leaving]
         _exchange(basis, inverse, levels, duals, direction, leaving, entering, step, -loss)
@@ -224,6 +235,8 @@ def _exchange(
         levels[r] -= step * direction[r]
     levels[leaving] = step
     basis[leaving] = entering
+    # The new inverse is E⁻¹B⁻¹, with E the identity but for the column that enters; transposed
+    # here, so that each row is changed by itself. Prices change by gain times the row of what left.
     pivot = direction[leaving]
     for row in range(m):
         factor = inverse[row, leaving] / pivot

@@ -154,6 +154,8 @@ class TeamSearch:
         self.rounds = 0
         # What is known of each case: that it was split, or prices that are valid in it.
         self._entries: list[Prices | Fork] = [_half_sums(problem)]
+        # What missing nodes cost in the linear program: first more than a coalition can be worth,
+        # and more later if nodes are still missing, up to more than any structure is worth.
         unit = float(max(1, np.abs(problem.weights).max()))
         worst = np.sort(np.abs(problem.weights), axis=1)[:, -problem.places :].sum(axis=1).max()
         self._dear = 2.0 + 2.0 * float(worst) / unit
@@ -195,6 +197,8 @@ class TeamSearch:
             if node.case.decided:
                 # One structure is left, and prices are too coarse to close it: its bound stays.
                 continue
+            # Split it: the entry of the case becomes a fork, both cases begin with its prices,
+            # which are valid for fewer structures all the more.
             basis = self.master.pinned(node.relaxed.basis)
             a, b = self._pair(node, basis)
             prices, together = self._entries[node.entry], len(self._entries)
@@ -237,6 +241,7 @@ class TeamSearch:
         total = self._total(prices)
         misfit = case.misfit()
         if misfit is not None:
+            # No structure at all: a node in no coalition may pay as little as closes the case.
             nodes = prices.nodes.copy()
             nodes[misfit] -= total + problem.ceiling(problem.losses + 1)
             self._entries[entry] = Prices(nodes, prices.count, prices.triples)
@@ -251,10 +256,13 @@ class TeamSearch:
         while True:
             self.check()
             self.rounds += 1
+            # 1. Solve the linear program over the columns so far; whole levels are a structure.
             relaxed = master.solve(active, basis, self._dear)
             basis = relaxed.basis
             if relaxed.missing < NEGLIGIBLE:
                 self._try(relaxed)
+            # 2. Look for columns that exceed its prices, mixed with the best prices so far. Raised
+            #    by what was found, they are valid and prove a bound.
             proposal = _mixed(prices, relaxed, inertia, problem.highest_price)
             priced = pricer.price(proposal, keep=KEEP, root_steps=root_steps, check=self.check)
             found = self._total(priced.prices)
@@ -263,14 +271,17 @@ class TeamSearch:
                 total = found
             if self._closes(total):
                 return None
+            # 3. New columns: solve again. None, or no room below the bound: sharpen by triples,
+            #    else the case is as good as it gets.
             fresh = master.add(priced.columns)
             active = np.concatenate((active, case.allows(master.members[len(active) :])))
             reached = math.ldexp(relaxed.value, -problem.bits)
             done = problem.floor(total) <= reached + 1e-6
             if not fresh and not priced.complete:
-                root_steps *= 4
+                root_steps *= 4  # the search was given up too early
             elif done or (not fresh and inertia == 0.0):
                 if relaxed.missing >= NEGLIGIBLE and self._dear < self._dearest:
+                    # Perhaps nodes are missing because that is too cheap.
                     self._dear = min(16.0 * self._dear, self._dearest)
                     continue
                 rounds_left -= 1
@@ -351,6 +362,7 @@ class TeamSearch:
         case, relaxed = node.case, node.relaxed
         first = np.unique(case.group, return_index=True)[1]
         used = self.master.members[relaxed.columns][:, first].astype(np.float64)
+        # y_ij, the share of coalitions with both: one half is the most open.
         together = (used * relaxed.levels[:, None]).T @ used
         doubt = np.abs(together - 0.5)
         doubt[case.apart] = 2.0
@@ -374,6 +386,7 @@ class TeamSearch:
                 relaxed.value - self.master.estimate(active & some, basis, self._dear, TRIAL)
                 for some in (same, ~both)
             ]
+            # The product of both drops; a drop of nothing must not hide the other.
             least = 1e-3 * abs(relaxed.value)
             score = max(drops[0], 1e-9 * least) * max(drops[1], 1e-9 * least)
             if score > best:

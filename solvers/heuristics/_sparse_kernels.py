@@ -104,10 +104,12 @@ def relocate(
     sizes = np.zeros(n, np.int64)
     for p in range(n):
         sizes[labels[p]] += 1
+    # A stack of empty blocks: who wants to be alone takes the one on top.
     empty = np.flatnonzero(sizes == 0)
     n_empty = len(empty)
     spare = np.empty(n, np.int64)
     spare[:n_empty] = empty
+    # A ring of those who are to be asked, each at most once at a time.
     queue = np.arange(n)
     shuffle(state, queue)
     queued = np.ones(n, np.bool_)
@@ -120,6 +122,7 @@ def relocate(
         waiting -= 1
         queued[p] = False
         asked += 1
+        # What p has with each block of its neighbours; only these cells of `pull` are not zero.
         own = labels[p]
         n_seen = 0
         for at in range(rows.first[p], rows.first[p + 1]):
@@ -130,6 +133,7 @@ def relocate(
             pull[c] += rows.weights[at]
             if pull[c] == 0.0:
                 pull[c] = 1e-300  # cancelled to nothing, but seen: it must not be listed twice
+        # The best of: another neighbour's block, being alone, staying.
         stay = pull[own]
         target, gain = -1, threshold
         for k in range(n_seen):
