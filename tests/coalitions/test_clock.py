@@ -16,8 +16,7 @@ import pytest
 from coalitions import SynergyGraph
 from coalitions import runtime as clock_module
 from coalitions.runtime import clock, making_ready, ready_seconds, when_long
-from solvers import solve
-from solvers.solver import Answer, Limits, Solver
+from solvers import Answer, Limits, Solver, solve
 
 
 class Hands:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from coalitions.errors import InputWarning
+from coalitions import CoalitionStructure, InputWarning, InvalidInputError, SynergyGraph
 from coalitions.graph import weight_sum
 from solvers import solve, what_if
 from tests.strategies import label_vectors, synergy_graphs

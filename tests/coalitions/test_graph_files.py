@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coalitions import InvalidInputError, SynergyGraph
-from coalitions.errors import InputWarning
+from coalitions import InputWarning, InvalidInputError, SynergyGraph
 from tests.strategies import synergy_graphs
 
 FORMATS = ["csv", "tsv", "npy", "npz", "json", "graphml", "edges"]

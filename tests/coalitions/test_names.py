@@ -7,9 +7,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
+from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph, TableGame
 from coalitions.errors import did_you_mean
-from coalitions.games.table import TableGame
 from solvers import solve, verify
 
 MATRIX = [[0, 2, -1, 1], [2, 0, 1, -3], [-1, 1, 0, 2], [1, -3, 2, 0]]

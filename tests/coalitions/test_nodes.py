@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from coalitions.errors import InputWarning
+from coalitions import CoalitionStructure, InputWarning, InvalidInputError, SynergyGraph
 from solvers import explain, fragile, solve, solve_overlapping, verify, what_if
 
 GRID = [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from learners.server.newcomers import welcomed
 
-from coalitions.errors import InvalidInputError
+from coalitions import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
 from learners.client.client import Client
 from learners.client.training import fit

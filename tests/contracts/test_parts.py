@@ -11,7 +11,7 @@ import coalitions
 import learners
 import solvers
 from cli.plugins.check_plugin import KINDS, resolved
-from coalitions.registry import Registry
+from coalitions import Registry
 
 ELSEWHERE = {"solver", "estimator", "algorithm"}
 """Kinds whose contracts have a file of their own."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coalitions.errors import InvalidInputError
+from coalitions import InvalidInputError
 from learners.algorithm import ALGORITHMS
 from learners.measures.metrics import USUAL
 from learners.runs.run import run

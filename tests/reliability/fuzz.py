@@ -25,8 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coalitions import SynergyGraph
-from coalitions.errors import CoalitionError, InputWarning
+from coalitions import CoalitionError, InputWarning, SynergyGraph
 
 SECONDS = 5.0
 """CPU time that one input may take."""
@@ -161,14 +160,14 @@ class Reader:
 def readers(folder: Path) -> list[Reader]:
     """Return every reader of users' files; those that want a path get one in the folder."""
     from cli.terminal.run_options import settings
+    from coalitions import TableGame
     from coalitions.files.graphs import READERS
     from coalitions.files.opening import load_json
-    from coalitions.games.table import TableGame
     from coalitions.graph import Treatment
     from learners.data.files import read_npz
     from learners.runs.folder import RunFolder
     from learners.settings.config import RunConfig
-    from solvers.proofs.certificate import Certificate
+    from solvers import Certificate
     from solvers.solution_file import read_document, structure_of
 
     graph = SynergyGraph([[0, 1], [1, 0]], ["ann", "bob"])

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from coalitions import CoalitionStructure, SynergyGraph
-from solvers.proofs.certificate import Certificate
+from solvers import Certificate
 from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import Fork, Leaf, TeamsProof
 from tests.reliability.exact import partitions

@@ -17,9 +17,8 @@ import pytest
 
 from cli.games.verify import verify_command
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from solvers._solve import solve
-from solvers.proofs.certificate import Certificate, Part
-from solvers.proofs.verification import verify
+from solvers import Certificate, solve, verify
+from solvers.proofs.certificate import Part
 from tests.cli.typed import typed as coalitions
 
 Document = dict[str, Any]

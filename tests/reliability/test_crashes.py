@@ -18,8 +18,8 @@ import pytest
 
 import cli.federation.run  # noqa: F401 (the processes to come have it already)
 import learners
-from coalitions import SynergyGraph
-from coalitions.errors import CoalitionError, DamagedFileWarning, InvalidInputError, StorageError
+from coalitions import CoalitionError, InvalidInputError, SynergyGraph
+from coalitions.errors import DamagedFileWarning, StorageError
 from learners import load_model, resume
 from learners.server.local_engine import one_thread
 from tests.reliability.crashes import Command, command, flags, outcome, small_disk, used

@@ -10,8 +10,7 @@ import pytest
 from cli.games._demands import structures_in_words
 from cli.games.verify import verify_command
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from solvers import solve, verify
-from solvers.proofs.certificate import Certificate
+from solvers import Certificate, solve, verify
 from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.typed import typed as coalitions
 

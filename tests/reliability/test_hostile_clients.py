@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions import InvalidInputError, NoSolutionError
 from learners.algorithm import ALGORITHMS, build_algorithm
 from learners.runs.run import resume, run
 from learners.server.client_failures import STRIKES

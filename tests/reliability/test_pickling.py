@@ -13,10 +13,18 @@ from functools import partial
 import numpy as np
 import pytest
 
-from coalitions import CoalitionStructure, SynergyGraph, feature_games, shapley
-from coalitions.values.estimates import Estimates
-from solvers import SOLVERS, Answer, Solver, explain, solve, solve_game, solve_overlapping, verify
-from solvers.alternatives.what_if import what_if
+from coalitions import CoalitionStructure, Estimates, SynergyGraph, feature_games, shapley
+from solvers import (
+    SOLVERS,
+    Answer,
+    Solver,
+    explain,
+    solve,
+    solve_game,
+    solve_overlapping,
+    verify,
+    what_if,
+)
 from tests.contracts.test_solvers import every_solver
 
 LABELS = [f"p{number}" for number in range(9)]

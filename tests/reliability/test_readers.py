@@ -16,10 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from coalitions import InvalidInputError, SynergyGraph
-from coalitions.errors import CoalitionError, InputWarning
+from coalitions import CoalitionError, InputWarning, InvalidInputError, SynergyGraph, TableGame
 from coalitions.files.graphs import READERS
-from coalitions.games.table import TableGame
 from coalitions.graph import Treatment
 from tests.reliability.command_lines import ended, line, prepare
 from tests.reliability.fuzz import Report, cases, readers, tried

@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from solvers import solve
+from solvers import Certificate, solve, verify
 from solvers.proofs import _coalitions
-from solvers.proofs.certificate import Certificate
 from solvers.proofs.proof_demands import TeamDemands
 from solvers.proofs.teams import Fork, Leaf, TeamsProof
-from solvers.proofs.verification import verify
 from tests.reliability.team_proofs import BITS, Question, proof_of, question
 
 

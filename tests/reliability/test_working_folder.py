@@ -7,7 +7,7 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-from coalitions.errors import InvalidInputError
+from coalitions import InvalidInputError
 from coalitions.plugins import import_plugins
 from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.typed import in_a_process as coalitions

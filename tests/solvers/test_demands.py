@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coalitions import CoalitionStructure, SynergyGraph
-from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.structures.partitions import partition_labels
-from solvers import available, solve, verify
+from coalitions import (
+    CoalitionStructure,
+    InfeasibleError,
+    InvalidInputError,
+    SynergyGraph,
+    partition_labels,
+)
+from solvers import Answer, Certificate, Limits, available, solve, verify
 from solvers.demands import Contraction, Demands, Sizes
-from solvers.proofs.certificate import Certificate
 from solvers.search import _with_sizes
-from solvers.solver import Answer, Limits
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 ONE, TWO = np.triu_indices(5, 1)

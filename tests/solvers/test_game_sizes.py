@@ -7,9 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from coalitions import CoalitionStructure, InfeasibleError, InvalidInputError, SynergyGraph
-from coalitions.errors import NoSolutionError
-from coalitions.games.table import TableGame
+from coalitions import (
+    CoalitionStructure,
+    InfeasibleError,
+    InvalidInputError,
+    NoSolutionError,
+    SynergyGraph,
+    TableGame,
+)
 from solvers import solve, solve_game
 from tests.reliability.exact import partitions
 from tests.reliability.team_proofs import question

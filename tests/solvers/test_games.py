@@ -11,9 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coalitions import CoalitionStructure, InvalidInputError, NoSolutionError, SynergyGraph
-from coalitions.games.table import TableGame
-from coalitions.structures.partitions import partition_labels
+from coalitions import (
+    CoalitionStructure,
+    InvalidInputError,
+    NoSolutionError,
+    SynergyGraph,
+    TableGame,
+    partition_labels,
+)
 from solvers import solve, solve_game
 from tests.strategies import synergy_graphs
 

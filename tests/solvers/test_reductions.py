@@ -11,9 +11,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from coalitions import CoalitionStructure, SynergyGraph
-from coalitions.errors import InfeasibleError
-from coalitions.structures.partitions import partition_labels
+from coalitions import CoalitionStructure, InfeasibleError, SynergyGraph, partition_labels
 from solvers import Answer, solve, verify
 from solvers.demands import Contraction, Demands
 from solvers.optimality import rounded_up

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from coalitions import SynergyGraph
-from coalitions.errors import InvalidInputError, MissingDependencyError
+from coalitions import InvalidInputError, MissingDependencyError, SynergyGraph
 from solvers import Solution, solve, solve_game
 from tests.cli.typed import typed
 

@@ -18,12 +18,12 @@ from coalitions import (
     AirportGame,
     FunctionGame,
     InvalidInputError,
+    all_coalitions,
     cached,
     parallel,
     shapley,
     stored,
 )
-from coalitions.enumeration import all_coalitions
 from coalitions.errors import DamagedFileError, DamagedFileWarning, StorageError
 from coalitions.execution.store import fingerprint
 

@@ -12,9 +12,16 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from coalitions import AirportGame, FunctionGame, InvalidInputError, TableGame, parallel, shapley
-from coalitions.enumeration import all_coalitions
-from coalitions.errors import NoSolutionError
+from coalitions import (
+    AirportGame,
+    FunctionGame,
+    InvalidInputError,
+    NoSolutionError,
+    TableGame,
+    all_coalitions,
+    parallel,
+    shapley,
+)
 
 TABLE = TableGame(np.random.default_rng(0).normal(size=256))
 

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coalitions import InvalidInputError, SynergyGraph
-from coalitions.errors import InputWarning
+from coalitions import InputWarning, InvalidInputError, SynergyGraph
 from solvers import solve
 
 MATRIX = np.array([[0.0, 2, -1], [2, 0, 0], [-1, 0, 0]])

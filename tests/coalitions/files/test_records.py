@@ -7,7 +7,7 @@ import datetime
 import numpy as np
 import pytest
 
-from coalitions.errors import InvalidInputError
+from coalitions import InvalidInputError
 from coalitions.files.records import read_records
 
 

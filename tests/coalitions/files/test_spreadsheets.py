@@ -17,8 +17,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from coalitions import InvalidInputError, SynergyGraph
-from coalitions.errors import InputWarning, MissingDependencyError
+from coalitions import InputWarning, InvalidInputError, MissingDependencyError, SynergyGraph
 from coalitions.files.cells import ambiguous, decimal_mark, number
 from coalitions.formatting import composed
 

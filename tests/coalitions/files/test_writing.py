@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coalitions.errors import InvalidInputError, StorageError
+from coalitions import InvalidInputError
+from coalitions.errors import StorageError
 from coalitions.files.writing import atomic_write, held, require_room, write_json, write_whole
 
 

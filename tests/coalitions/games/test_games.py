@@ -19,9 +19,10 @@ from coalitions import (
     TableGame,
     UnanimityGame,
     VotingGame,
+    all_coalitions,
     shapley,
+    value_table,
 )
-from coalitions.enumeration import all_coalitions, value_table
 from coalitions.values.exact import shapley_of_kernel, shapley_of_table
 from tests.coalitions.table_games import links, subsets, tables
 from tests.strategies import synergy_graphs

@@ -12,13 +12,14 @@ from coalitions import (
     FunctionGame,
     InvalidInputError,
     TableGame,
+    all_coalitions,
     cached,
     normalised,
     reported,
     restricted,
     shapley,
 )
-from coalitions.enumeration import all_coalitions, coalitions_of_masks, masks_of_coalitions
+from coalitions.enumeration import coalitions_of_masks, masks_of_coalitions
 from tests.coalitions.table_games import tables
 
 

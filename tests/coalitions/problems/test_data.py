@@ -10,6 +10,7 @@ import pytest
 
 from coalitions import (
     InvalidInputError,
+    all_coalitions,
     banzhaf,
     beta_shapley,
     data_game,
@@ -19,7 +20,6 @@ from coalitions import (
     leave_one_out,
     shapley,
 )
-from coalitions.enumeration import all_coalitions
 
 
 def blobs(rng, n, classes=2):

@@ -14,6 +14,8 @@ from coalitions import (
     Estimates,
     FunctionGame,
     InvalidInputError,
+    MissingDependencyError,
+    all_coalitions,
     feature_game,
     feature_games,
     interactions,
@@ -21,8 +23,6 @@ from coalitions import (
     to_shap,
     to_shapiq,
 )
-from coalitions.enumeration import all_coalitions
-from coalitions.errors import MissingDependencyError
 
 WEIGHTS = np.array([2.0, -1.0, 0.5, 3.0])
 

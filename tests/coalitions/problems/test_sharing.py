@@ -12,6 +12,7 @@ from coalitions import (
     CoalitionStructure,
     InvalidInputError,
     SynergyGraph,
+    all_coalitions,
     assignment_game,
     bankruptcy_game,
     core_membership,
@@ -22,7 +23,6 @@ from coalitions import (
     shapley,
     synergy_game,
 )
-from coalitions.enumeration import all_coalitions
 from coalitions.problems import flow
 
 

@@ -170,7 +170,7 @@ def test_indices_are_linear_and_know_symmetry_and_null_players(name, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_measure_says_and_what_its_weights_say_is_the_same(name, rng):
-    from coalitions.enumeration import all_coalitions
+    from coalitions import all_coalitions
     from coalitions.values.interaction_indices import coalitions_of_size, weighted_sums
 
     table = rng.normal(size=1 << 7)

@@ -16,8 +16,8 @@ from coalitions import (
     VotingGame,
     bankruptcy_game,
     shapley,
+    value_table,
 )
-from coalitions.enumeration import value_table
 from coalitions.values.designs import Pool, Surrogate, most_pairs, pairs_per_size, random_pairs
 from coalitions.values.estimators.portfolio import Portfolio, left_over, mixed, unseen
 from coalitions.values.exact import shapley_of_table

@@ -14,11 +14,11 @@ from coalitions import (
     SynergyGraph,
     TableGame,
     VotingGame,
+    all_coalitions,
     cached,
     interactions,
     shapley,
 )
-from coalitions.enumeration import all_coalitions
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what it imports is not ours to mend

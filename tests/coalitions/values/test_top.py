@@ -7,6 +7,7 @@ import pytest
 
 from coalitions import (
     AirportGame,
+    Estimate,
     FunctionGame,
     InvalidInputError,
     TableGame,
@@ -14,7 +15,6 @@ from coalitions import (
     shapley,
     top_k,
 )
-from coalitions.values.estimate import Estimate
 from coalitions.values.top import _top
 
 

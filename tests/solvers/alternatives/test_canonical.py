@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from coalitions import SynergyGraph
-from coalitions.errors import InvalidInputError
-from coalitions.structure import CoalitionStructure
+from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import solve
 from tests.solvers.alternatives.test_n_best import all_values, cases
 

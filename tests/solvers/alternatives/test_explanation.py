@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from coalitions import SynergyGraph, shapley
-from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.structure import CoalitionStructure
+from coalitions import CoalitionStructure, InfeasibleError, InvalidInputError, SynergyGraph, shapley
 from solvers import explain, fragile, solve
 from solvers.proofs.proof_demands import TeamDemands
 from tests.reliability.exact import exact_value

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coalitions import SynergyGraph
-from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.structure import CoalitionStructure
-from coalitions.structures.partitions import partition_labels
+from coalitions import (
+    CoalitionStructure,
+    InfeasibleError,
+    InvalidInputError,
+    SynergyGraph,
+    partition_labels,
+)
 from solvers import solve
 from solvers.optimality import OPTIMALITY_TOLERANCE
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coalitions import SynergyGraph
-from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions import InfeasibleError, InvalidInputError, SynergyGraph
 from solvers import solve, what_if
 from tests.solvers.alternatives.test_n_best import cases
 

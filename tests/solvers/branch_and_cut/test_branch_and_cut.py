@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, SynergyGraph
 from coalitions.runtime import clock
-from solvers import solve
+from solvers import SOLVERS, Answer, Limits, solve, verify
 from solvers.branch_and_cut import branching as tree
 from solvers.optimality import positive_weight
-from solvers.proofs.verification import verify
-from solvers.solver import SOLVERS, Answer, Limits, Progress
+from solvers.solver import Progress
 
 
 def all_labels(n: int) -> Iterator[list[int]]:

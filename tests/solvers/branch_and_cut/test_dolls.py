@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, SynergyGraph
-from solvers import solve, verify
+from solvers import SOLVERS, Limits, solve, verify
 from solvers.branch_and_cut import russian_dolls as short_cuts
 from solvers.branch_and_cut._cut_kernels import russian_dolls
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
 from solvers.branch_and_cut.russian_dolls import closed_by_russian_dolls
-from solvers.solver import SOLVERS, Limits
 from tests.solvers.branch_and_cut.test_branch_and_cut import best_value, symmetric
 
 

@@ -7,10 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from coalitions import SynergyGraph
-from coalitions.errors import InvalidInputError
-from coalitions.structures.partitions import partition_labels
-from solvers import solve, verify
+from coalitions import InvalidInputError, SynergyGraph, partition_labels
+from solvers import Certificate, solve, verify
 from solvers.branch_and_cut import _cut_kernels as kernels
 from solvers.branch_and_cut import plain_dual as plain
 from solvers.branch_and_cut.lagrangian_dual import (
@@ -24,7 +22,6 @@ from solvers.branch_and_cut.lagrangian_dual import (
 )
 from solvers.branch_and_cut.partition_problem import PartitionProblem
 from solvers.heuristics.random_numbers import random_state
-from solvers.proofs.certificate import Certificate
 
 
 def soft_point(rng, m):

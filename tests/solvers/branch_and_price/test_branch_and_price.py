@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coalitions import CoalitionStructure, InfeasibleError, NoSolutionError, SynergyGraph
 from coalitions.runtime import clock
-from solvers import solve
+from solvers import Limits, solve
 from solvers.branch_and_price import neighbourhood
 from solvers.branch_and_price import team_search as tree
 from solvers.branch_and_price.branch_and_price import (
@@ -24,7 +24,6 @@ from solvers.branch_and_price.branch_and_price import (
 )
 from solvers.demands import Sizes
 from solvers.reductions import integer_weights
-from solvers.solver import Limits
 
 
 def random_graph(n, seed, mean=0.1):

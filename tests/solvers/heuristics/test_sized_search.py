@@ -8,14 +8,18 @@ import time
 import numpy as np
 import pytest
 
-from coalitions import CoalitionStructure, InfeasibleError, InvalidInputError, SynergyGraph
-from coalitions.errors import NoSolutionError
-from solvers import available, solve
+from coalitions import (
+    CoalitionStructure,
+    InfeasibleError,
+    InvalidInputError,
+    NoSolutionError,
+    SynergyGraph,
+)
+from solvers import Limits, available, solve
 from solvers.demands import Sizes, first_structure
 from solvers.heuristics._sized_kernels import _strain_of_exchange
 from solvers.heuristics.bounds import sized_bound
 from solvers.heuristics.sized_search import SizedSearch, improved, repaired
-from solvers.solver import Limits
 from tests.reliability.exact import partitions
 
 BOTH = pytest.mark.parametrize("name", ["greedy", "local-search"])

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from solvers import Limits
 from solvers.ilp.child_process import run_program
-from solvers.solver import Limits
 
 UNLIMITED = Limits(deadline=None, gap=0.0, threads=None, seed=0)
 

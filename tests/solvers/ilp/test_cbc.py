@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from coalitions import SynergyGraph
-from coalitions.errors import InfeasibleError
+from coalitions import InfeasibleError, SynergyGraph
 from solvers import available, solve
 from solvers.backends import cbc
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coalitions import SynergyGraph
-from coalitions.errors import InvalidInputError
+from coalitions import InvalidInputError, SynergyGraph
 from solvers import solve, solve_overlapping
 from solvers.overlap import profitable as columns
 from solvers.overlap.profitable import listed

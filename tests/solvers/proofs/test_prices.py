@@ -10,11 +10,10 @@ import pytest
 
 from coalitions import InvalidInputError, SynergyGraph
 from coalitions.game import IntMatrix
-from solvers import solve, verify
+from solvers import Certificate, solve, verify
 from solvers.branch_and_cut.partition_problem import PartitionIncumbent, PartitionProblem
 from solvers.branch_and_cut.russian_dolls import ConflictColumns
 from solvers.proofs._coalitions import check_prices
-from solvers.proofs.certificate import Certificate
 from solvers.proofs.teams import Fork, GroupPrices, Leaf
 from tests.cli.games.test_solve import coalitions
 from tests.solvers.branch_and_cut.test_branch_and_cut import all_labels

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
-from solvers._solve import solve
-from solvers.proofs.certificate import Branch, Certificate, Part
-from solvers.proofs.verification import verify
-from solvers.solver import SOLVERS, Limits
+from solvers import SOLVERS, Certificate, Limits, solve, verify
+from solvers.proofs.certificate import Branch, Part
 
 
 def noisy(n: int, seed: int, mean: float = 0.05) -> np.ndarray:
