@@ -402,16 +402,30 @@ def differing_settings(one: RunConfig, other: RunConfig) -> list[tuple[str, Any,
     ]
 
 
+_FIRST_SETTINGS = (
+    "algorithm aggregation norm_limit rounds participation attendance dataset target "
+    "client_column group_column schema share_statistics data_sha256 data_dir clients "
+    "new_clients partition train_size train_sizes test_size test_sizes validation_share "
+    "evaluate_on task metric poison model weights weights_sha256 loss local_epochs patience "
+    "keep batch_size optimizer lr schedule warmup momentum weight_decay max_gradient_norm "
+    "augment noise clip epsilon delta dp device compute engine evaluate_every"
+)
+"""The settings that earlier versions named folders by; those that came later do not count."""
+
+
 def digest_of_all_settings(config: RunConfig) -> str:
     """Return the digest by which earlier versions named folders: of all settings but the seed.
 
     Options have the names in it that they had when the first folders were made.
     """
-    left_out = {"seed", *NO_EFFECT} - {"evaluate_every"}
     renamed = _RENAMED.get(config.algorithm, {})
     first = {f"option {new}": f"option {old}" for old, new in renamed.items()}
     settings = sorted((first.get(key, key), value) for key, value in plain_settings(config).items())
-    counted = {key: value for key, value in settings if key not in left_out}
+    counted = {
+        key: value
+        for key, value in settings
+        if key in _FIRST_SETTINGS.split() or key.startswith("option ")
+    }
     return hashlib.sha256(json.dumps(counted).encode()).hexdigest()[:10]
 
 
