@@ -349,7 +349,7 @@ def _welcomed(
     federation: Federation, state: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[dict[str, Any], tuple[Tensor | None, ...]]:
     """Return what is said about the newcomers, and their models."""
-    document, messages = _personalised(federation, state)
+    document, messages = welcomed(federation, state)
     replies = federation.ask(deploy, messages, measuring=True) if messages else {}
     document["names"] = [names[c] for c in federation.newcomers]
     return document, tuple(
@@ -357,9 +357,7 @@ def _welcomed(
     )
 
 
-def _personalised(
-    federation: Federation, state: State
-) -> tuple[dict[str, Any], dict[int, Message]]:
+def welcomed(federation: Federation, state: State) -> tuple[dict[str, Any], dict[int, Message]]:
     """Have the held-out clients personalised, and test them on their own test data.
 
     Returns

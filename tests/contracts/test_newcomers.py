@@ -6,7 +6,6 @@ import json
 
 import pytest
 import torch
-from learners.server.newcomers import welcomed
 
 from coalitions import InvalidInputError
 from learners.algorithm import ALGORITHMS, Algorithm, build_algorithm
@@ -15,7 +14,7 @@ from learners.client.training import fit
 from learners.rows.parameters import Layout
 from learners.runs.prepare import prepare
 from learners.runs.result import load_model
-from learners.runs.run import resume, run
+from learners.runs.run import resume, run, welcomed
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
 from tests.learners import toy
