@@ -179,8 +179,7 @@ def looks(monkeypatch):
     gc.freeze()
     noted = Looks()
     monkeypatch.setattr(time, "monotonic", noted)
-    yield noted
-    gc.unfreeze()
+    return noted
 
 
 def forbidden(n: int) -> SynergyGraph:
