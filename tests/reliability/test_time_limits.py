@@ -316,7 +316,7 @@ def test_a_back_end_in_its_own_process_imports_nothing_from_the_working_folder(t
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=800,
     )
     assert "'nodes'" in result.stdout, "HiGHS did answer: " + result.stdout + result.stderr
     assert not (tmp_path / "ran").exists()

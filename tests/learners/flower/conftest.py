@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -17,6 +18,7 @@ class WaitingClock:
         return self.now
 
     def sleep(self, seconds):
+        time.sleep(seconds)  # replies come in threads of their own
         self.now += seconds
 
 
