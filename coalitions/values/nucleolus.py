@@ -117,7 +117,9 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
     rows, equations, totals = first_rows(n), np.ones((1, n)), table[-1:]
     stages: list[NucleolusStage] = []
     open_directions = _null_space(equations)
+    # Shares may still move along the open directions; each level leaves at least one less.
     while open_directions.shape[1]:
+        # Of all shares on what is settled, make the largest open excess as small as possible.
         optimum = minimise_excess(
             table,
             free=_outside_span(open_directions),
@@ -135,6 +137,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
                 tuple(optimum.floor_weights.tolist()),
             )
         )
+        # What has a positive multiplier is tight in every optimum: x(S) = v(S) − ε, x_i = v(i).
         settled = _rows_of(stages[-1], n)
         worth = np.concatenate(
             [table[optimum.coalitions] - optimum.epsilon, table[1 << optimum.floor_players]]
@@ -142,6 +145,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
         equations, totals = _independent(equations, totals, settled, worth)
         open_directions = _null_space(equations)
         rows = optimum.rows
+    # All levels at once, so that the errors of one program do not add to those of the next.
     payoff, levels = _solve_tight(table, stages)
     return Nucleolus(
         scale * payoff,
@@ -237,6 +241,7 @@ def _flaw(
         return "one of its coalitions has another excess"
     if (np.abs(above_floor[list(stage.floor_players)]) > tolerance).any():
         return "one of its floor players gets more than alone"
+    # Balanced: weighted, the rows add up to a vector of the span: no direction raises them all.
     directions = _null_space(span)
     if (np.abs((weights @ _rows_of(stage, n)) @ directions) > SPAN_TOLERANCE).any():
         return "its weights are not balanced"
@@ -273,6 +278,7 @@ def _null_space(rows: FloatMatrix) -> FloatMatrix:
 
 def _outside_span(directions: FloatMatrix) -> BoolMatrix:
     """Tell for all coalitions [2^n] whether they lie outside the span that leaves `directions`."""
+    # S lies in the span if its 0/1 vector is orthogonal to all directions that are left.
     outside = np.zeros(1 << len(directions), np.bool_)
     for direction in directions.T:
         outside |= np.abs(member_sums(direction)) > SPAN_TOLERANCE
@@ -305,6 +311,7 @@ def _solve_tight(
     """
     n = len(table).bit_length() - 1
     lines, right = [np.append(np.ones(n), np.zeros(len(stages)))], [table[-1]]
+    # Unknowns are the n shares and the levels; floor players have no level in their equation.
     for number, stage in enumerate(stages):
         with_level = np.zeros(len(stages))
         with_level[number] = 1.0

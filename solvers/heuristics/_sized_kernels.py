@@ -96,8 +96,9 @@ def strain_of(rules: SizedRules, teams: Teams, c: int, out: int, into: int) -> i
     if into >= 0:
         nodes, players, load = nodes + 1, players + rules.players[into], load + rules.loads[into]
     if nodes == 0:
-        return 0
+        return 0  # whether a coalition is missing is counted once for all, not for each slot
     strain: int = max(0, rules.bounds[0] - players) + max(0, players - rules.bounds[1])
+    # Loads count in quarters of what a coalition can bear, so that a little too much is one player.
     if load > rules.bounds[3]:
         strain += 1 + 4 * (load - rules.bounds[3]) // max(1, rules.bounds[3])
     for r in range(rules.holds.shape[1]):
@@ -129,6 +130,7 @@ def _strain_of_exchange(rules: SizedRules, teams: Teams, i: int, j: int, b: int)
     change: int = strain_of(rules, teams, a, i, j) - teams.strains[a]
     change += strain_of(rules, teams, b, j, i) - teams.strains[b]
     change += _rivals_in(rules, teams, i, b, j) - _rivals_in(rules, teams, i, a, j)
+    # Only a move changes how many slots are in use; an exchange does not.
     if j >= 0:
         change += _rivals_in(rules, teams, j, a, i) - _rivals_in(rules, teams, j, b, i)
     else:
@@ -252,6 +254,8 @@ def anneal(
     n, k, m = len(teams.slots), len(teams.nodes), friends.shape[1]
     hopeless = -40.0 * temperature
     for _ in range(proposals):
+        # Of 16 proposals 11 go to a friend's slot (6 of them for somebody's place there), 4 to a
+        # random node's (2 for its place), 1 to any slot, an empty one among them.
         i, kind = two_below(state, n, 16)
         a, partner = teams.slots[i], NOBODY
         if kind < 11:
@@ -260,6 +264,7 @@ def anneal(
             b = teams.slots[friend]
             if a == b:
                 continue
+            # Not the friend itself: some steps around the ring from it.
             if kind < 6 and teams.nodes[b] > 1:
                 partner = friend
                 for _ in range(1 + steps % (teams.nodes[b] - 1)):
@@ -273,9 +278,11 @@ def anneal(
             _, b = two_below(state, m, k)
         if a == b or (teams.nodes[b] == 0 and teams.nodes[a] == 1):
             continue
+        # In b and a the gains still count the pair (i, partner), which is parted before and after.
         gain = teams.gains[b, i] - teams.gains[a, i]
         if partner >= 0:
             gain += teams.gains[a, partner] - teams.gains[b, partner] - 2.0 * weights[i, partner]
+        # Strain cannot fall below zero, so here it cannot help; saves the count of rivals.
         if gain < hopeless and teams.strain[0] == 0:
             continue
         strain = _strain_of_exchange(rules, teams, i, partner, b)
