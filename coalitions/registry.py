@@ -164,8 +164,8 @@ def declared(registry: str, place: str) -> dict[str, Declaration]:
     decorator = re.compile(rf'^@{registry}\.register\(\s*"([^"]+)"', re.MULTILINE)
     found = {
         name: Declaration(registry, name, file)
-        for file in _sources(place)
-        for name in decorator.findall(file.read_text(encoding="utf-8"))
+        for file, text in _sources(place)
+        for name in decorator.findall(text)
     }
     return dict(sorted(found.items()))
 
@@ -175,14 +175,18 @@ def _parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def _sources(place: str) -> Iterator[Path]:
+@cache
+def _sources(place: str) -> tuple[tuple[Path, str], ...]:
+    """Return the files of a package and what is in them; several registries share a package."""
     spec = importlib.util.find_spec(place)
     assert spec is not None
+    files: list[Path] = []
     if spec.submodule_search_locations is None:
         assert spec.origin is not None
-        yield Path(spec.origin)
+        files.append(Path(spec.origin))
     for folder in spec.submodule_search_locations or ():
-        yield from Path(folder).rglob("*.py")
+        files += Path(folder).rglob("*.py")
+    return tuple((file, file.read_text(encoding="utf-8")) for file in files)
 
 
 def unknown_name(kind: str, name: str, names: Collection[str]) -> UnknownNameError:
