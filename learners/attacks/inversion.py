@@ -34,7 +34,7 @@ from learners.models.network import Network
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.initial_weights import bound_to_weights, load_weights
+from learners.runs.network_checks import bound_to_weights, load_weights
 from learners.runs.prepare import data_of
 from learners.settings.config import RunConfig
 from learners.settings.schedules import learning_rate

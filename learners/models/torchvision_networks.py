@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from learners.data.vision import torchvision_module
+from learners.data.sources.torchvision_sets import torchvision_module
 from learners.models.network import MODELS, Network, Shape
 
 # ----------------------------------------------------------------------------------------

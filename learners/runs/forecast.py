@@ -31,10 +31,9 @@ from learners.measures.metrics import OwnMetric
 from learners.rows.workspace import predicted
 from learners.runs.inputs import Clients, Factory, UserInputs
 from learners.runs.prepare import prepare
-from learners.server.engine import Replies
+from learners.server.engine import Ledger, Replies, Traffic
 from learners.server.federation import Federation
 from learners.server.local_engine import compute, n_workers, one_thread, stacked_engine
-from learners.server.replies import Ledger, Traffic
 from learners.settings.config import RunConfig
 from learners.task import Message, Task
 

@@ -35,14 +35,15 @@ from learners.models import MODELS, network_for, suited_model
 from learners.privacy.mechanism import Privacy, privacy_of
 from learners.rows.parameters import Layout
 from learners.rows.workspace import Workspace
-from learners.runs.initial_weights import bound_to_weights, load_weights
 from learners.runs.inputs import LastData, UserInputs
-from learners.runs.preflight import (
+from learners.runs.network_checks import (
+    bound_to_weights,
     check_metrics,
     check_single_gradients,
     check_validation_data,
     checked_layout,
     fitted_targets,
+    load_weights,
 )
 from learners.server.aggregation import aggregation
 from learners.server.engine import ENGINES

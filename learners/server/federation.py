@@ -21,8 +21,7 @@ from learners.privacy.mechanism import Privacy
 from learners.rows.parameters import Layout
 from learners.server.aggregation import aggregation
 from learners.server.client_failures import ClientFailures
-from learners.server.engine import Engine, Replies
-from learners.server.replies import Ledger, faults
+from learners.server.engine import Engine, Ledger, Replies, faults
 from learners.settings.config import RunConfig
 from learners.settings.participation import missing_in, present_in
 from learners.settings.schedules import attendance, learning_rate
@@ -126,7 +125,7 @@ class Federation:
         """Have clients do a task; return the replies by client, in order.
 
         This is the only way between server and clients. Traffic is counted here, and replies are
-        checked (`learners.server.replies`): nobody is believed. A client whose answer is refused,
+        checked (`learners.server.engine`): nobody is believed. A client whose answer is refused,
         by its own gate or here, is missing from the replies and named in the round's metrics; if
         all are, there is nothing to go on with.
 

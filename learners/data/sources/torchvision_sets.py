@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, MissingDependencyError
 from learners.data.dataset import DATASETS, DataSet, Images, ImageSet
 from learners.data.files import cache_folder, read_npz
+
+if TYPE_CHECKING:
+    import torch
 
 # ----------------------------------------------------------------------------------------
 # Sets that lie in files: NAME.npz, or torchvision's own layout, or a download by torchvision.
@@ -46,8 +51,6 @@ class StoredSet(DataSet):
         return False, f"torchvision would download it to {place}"
 
     def _from_torchvision(self, folder: Path | None) -> ImageSet:
-        from learners.data.vision import torchvision_module
-
         make = getattr(torchvision_module("datasets"), self.in_torchvision)
         place = folder or cache_folder()
         try:
@@ -130,3 +133,49 @@ class Usps(StoredSet):
     name = "usps"
     in_torchvision = "USPS"
     landmark = "usps.bz2"
+
+
+# ----------------------------------------------------------------------------------------
+# torchvision, made importable; nothing else imports it.
+#
+# A torchvision whose compiled operators do not match the installed torch (a CPU torch beside a
+# torchvision built for another one) stops at import with ``operator torchvision::nms does not
+# exist``. Data sets, transforms and classification networks need no such operator, so it is enough
+# to declare the two names that are looked up during the import.
+
+_LOOKED_UP_AT_IMPORT = {
+    "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+}
+
+_declarations: list[torch.library.Library] = []  # torch forgets a declaration with its library
+
+
+def torchvision_module(name: str) -> ModuleType:
+    """Return ``torchvision.NAME`` (``models``, ``datasets`` …), imported now.
+
+    Examples
+    --------
+    >>> torchvision_module("models").resnet34.__name__
+    'resnet34'
+    """
+    full_name = f"torchvision.{name}"
+    try:
+        return importlib.import_module(full_name)
+    except ImportError as error:
+        raise MissingDependencyError(f"this needs: pip install torchvision ({error})") from None
+    except RuntimeError as error:
+        if "torchvision::" not in str(error):
+            raise
+    _declare_missing_operators()
+    return importlib.import_module(full_name)
+
+
+def _declare_missing_operators() -> None:
+    import torch  # data sets are listed without it
+
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for operator, signature in _LOOKED_UP_AT_IMPORT.items():
+        if not hasattr(torch.ops.torchvision, operator):
+            library.define(signature)  # type: ignore[no-untyped-call]
+    _declarations.append(library)

@@ -243,7 +243,7 @@ def test_uspss_own_files_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifars_own_files_are_read(tmp_path, rng, name, monkeypatch):
-    from learners.data.vision import torchvision_module
+    from learners.data.sources.torchvision_sets import torchvision_module
 
     cifar = torchvision_module("datasets.cifar")
     monkeypatch.setattr(cifar, "check_integrity", lambda *_: True)  # these files are not the real
@@ -266,7 +266,7 @@ def test_cifars_own_files_are_read(tmp_path, rng, name, monkeypatch):
 def test_svhns_own_files_are_read(tmp_path, rng, monkeypatch):
     from scipy.io import savemat
 
-    from learners.data.vision import torchvision_module
+    from learners.data.sources.torchvision_sets import torchvision_module
 
     svhn = torchvision_module("datasets.svhn")
     monkeypatch.setattr(svhn.SVHN, "download", lambda self: None)
