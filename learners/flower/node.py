@@ -6,7 +6,7 @@ import inspect
 import os
 import tomllib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,7 @@ from learners.flower.questions import (
     Outcome,
 )
 from learners.flower.records import NOTHING, NodeMemory, UnreadableError, Version
+from learners.runs.inputs import examples_of
 from learners.runs.prepare import node_site
 from learners.server.local_engine import one_thread
 from learners.settings.config import RunConfig
@@ -222,9 +223,6 @@ def _done(version: Version) -> Outcome:
 # ----------------------------------------------------------------------------------------
 # A node's own data, in the forms that Flower projects have it.
 
-_LABELS = ("label", "labels", "y", "target", "fine_label")
-"""What the labels are called in data sets whose examples are tables."""
-
 
 def called_for(load: Callable[..., Any], context: Context) -> tuple[Any, Any]:
     """Return (train, test) from a project's own function, called with what it has parameters for.
@@ -288,7 +286,10 @@ def _split(given: Any, what: str, targets: Targets) -> Split:  # noqa: ANN401 (w
             " categories of others; scale and encode it in the function that loads data, in the"
             " same way at each node, and return arrays (frame.to_numpy())"
         )
-    pair = given if isinstance(given, tuple) and len(given) == 2 else _collected(given, what)
+    pair = given
+    if not isinstance(given, tuple) or len(given) != 2:
+        examples = examples_of(given, f"the {what} data")
+        pair = [np.array([np.asarray(each) for each in part]) for part in examples]
     inputs, labels = (torch.as_tensor(np.asarray(each)) for each in pair)
     if len(inputs) != len(labels) or not len(labels):
         raise InvalidInputError(
@@ -331,28 +332,3 @@ def _numbers(truth: Tensor, what: str, targets: Targets) -> Tensor:
     if targets.kind == "multi-label" and not bool(((truth == 0) | (truth == 1)).all()):
         raise InvalidInputError(f"the labels of the {what} data must be zeros and ones")
     return truth
-
-
-def _collected(given: Any, what: str) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return all inputs and labels of a data loader's data set, or of a data set, in order."""
-    dataset = getattr(given, "dataset", given)
-    try:
-        examples = [dataset[i] for i in range(len(dataset))]
-    except TypeError:
-        raise InvalidInputError(
-            f"the {what} data is {type(given).__name__}; it must be a data loader, a data set, or"
-            " a pair of inputs and labels"
-        ) from None
-    if examples and isinstance(examples[0], Mapping):
-        label = next((key for key in _LABELS if key in examples[0]), None)
-        others = [key for key in examples[0] if key != label]
-        if label is None or len(others) != 1:
-            raise InvalidInputError(
-                f"an example of the {what} data has {', '.join(map(str, examples[0]))}; it must"
-                f" have one input, and its label under one of {', '.join(_LABELS)}"
-            )
-        examples = [(each[others[0]], each[label]) for each in examples]
-    if not examples:
-        return np.zeros((0, 1), np.float32), np.zeros(0, np.int64)
-    inputs, truth = zip(*examples, strict=True)
-    return np.stack([np.asarray(x) for x in inputs]), np.stack([np.asarray(y) for y in truth])

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from coalitions.errors import InvalidInputError, shown
-from learners.data.client_data import FederatedData
+from learners.data.client_data import ONLY, FederatedData
+from learners.data.own.arrays import Arrays, ClientArrays
 from learners.data.own.encode_table import TableSettings, encode_table
-from learners.data.own.federation_of import Arrays, federation_of, fingerprint
+from learners.data.own.federation_of import federation_of_arrays, fingerprint
 from learners.data.own.frames import (
     holds_frame,
     is_frame,
@@ -26,7 +27,7 @@ from learners.data.own.frames import (
     owners_of_all,
     owners_of_pairs,
 )
-from learners.data.own.paths import federation_of_outcome, path_settings, table_question
+from learners.data.own.paths import path_settings, table_question
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
 from learners.models.network import seeded
@@ -36,7 +37,7 @@ from learners.settings.config import RunConfig
 # Tensors, arrays and data sets, converted to arrays.
 
 UserSamples: TypeAlias = Any
-"""A pair of inputs and targets, a torch data set, or a data frame with a column of targets."""
+"""A pair of inputs and targets, a data set or loader of torch, or a data frame with targets."""
 
 
 def pairs_of(data: Any) -> dict[str, tuple[UserSamples, UserSamples | None]]:  # noqa: ANN401 (clients' data)
@@ -86,26 +87,63 @@ def arrays_of(
 def _arrays(client: str, given: UserSamples) -> Arrays:
     if isinstance(given, TensorDataset):
         *inputs, targets = given.tensors
-        return _inputs(inputs), _array(targets)
-    if isinstance(given, Dataset):
-        pairs = [given[i] for i in range(len(given))]  # type: ignore[arg-type]
-        if not pairs or not isinstance(pairs[0], tuple) or len(pairs[0]) != 2:
+        return {ONLY: _inputs(inputs)}, _array(targets)
+    if isinstance(given, Dataset | DataLoader):
+        inputs, truth = examples_of(given, f"client {shown(client)}")
+        if not truth:
             raise InvalidInputError(
                 f"client {shown(client)}: a data set gives pairs of inputs and target, and has some"
             )
-        return _stacked([pair[0] for pair in pairs]), np.stack([_array(y) for _, y in pairs])
+        return _stacked(inputs), np.stack([_array(y) for y in truth])
     if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2:
         inputs, targets = given
         if isinstance(inputs, Mapping):
             return {str(key): _array(each) for key, each in inputs.items()}, _array(targets)
-        return _array(inputs), _array(targets)
+        return {ONLY: _array(inputs)}, _array(targets)
     raise InvalidInputError(
         f"client {shown(client)}: data are (inputs, targets), a torch Dataset or a table, not"
         f" {type(given).__name__}"
     )
 
 
-def _inputs(tensors: Sequence[Tensor]) -> Any:  # noqa: ANN401 (one array, or several by name)
+LABELS = ("label", "labels", "y", "target", "fine_label")
+"""What the labels are called in data sets whose examples are tables."""
+
+
+def examples_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
+    """Return all inputs and targets of a data set, or of a data loader's, in order.
+
+    Parameters
+    ----------
+    given
+        Its examples are pairs, or tables with one input and its label under one of `LABELS`.
+    what
+        What messages call the data.
+    """
+    dataset = getattr(given, "dataset", given)
+    try:
+        examples = [dataset[i] for i in range(len(dataset))]
+    except TypeError:
+        raise InvalidInputError(
+            f"{what} is {type(given).__name__}; it must be a data loader, a data set, or a pair of"
+            " inputs and labels"
+        ) from None
+    if examples and isinstance(examples[0], Mapping):
+        label = next((key for key in LABELS if key in examples[0]), None)
+        others = [key for key in examples[0] if key != label]
+        if label is None or len(others) != 1:
+            raise InvalidInputError(
+                f"an example of {what} has {', '.join(map(str, examples[0]))}; it must have one"
+                f" input, and its label under one of {', '.join(LABELS)}"
+            )
+        examples = [(each[others[0]], each[label]) for each in examples]
+    for each in examples[:1]:
+        if not isinstance(each, tuple | list) or len(each) != 2:
+            raise InvalidInputError(f"{what}: a data set gives pairs of inputs and target")
+    return [x for x, _ in examples], [y for _, y in examples]
+
+
+def _inputs(tensors: Sequence[Tensor]) -> NDArray[Any]:
     if len(tensors) == 1:
         return _array(tensors[0])
     raise InvalidInputError(
@@ -114,10 +152,10 @@ def _inputs(tensors: Sequence[Tensor]) -> Any:  # noqa: ANN401 (one array, or se
     )
 
 
-def _stacked(samples: Sequence[Any]) -> Any:  # noqa: ANN401 (one array, or several by name)
+def _stacked(samples: Sequence[Any]) -> dict[str, NDArray[Any]]:
     if isinstance(samples[0], Mapping):
         return {str(key): np.stack([_array(each[key]) for each in samples]) for key in samples[0]}
-    return np.stack([_array(each) for each in samples])
+    return {ONLY: np.stack([_array(each) for each in samples])}
 
 
 def _array(given: Any) -> NDArray[Any]:  # noqa: ANN401 (whatever numpy can make an array of)
@@ -301,6 +339,16 @@ class UserInputs:
         if isinstance(self.data, FederatedData):
             _check_no_table(config)
             return self.data
+        return federation_of_arrays(
+            _NAME,
+            self._arrays(config),
+            validation_share=config.validation_share,
+            poison=config.poison,
+            seed=config.seed,
+        )
+
+    def _arrays(self, config: RunConfig) -> ClientArrays:
+        """Return the clients' arrays; those in tables are encoded."""
         if is_frame(self.data) or config.client_column is not None:
             return _of_one_table(self.data, config)
         if isinstance(self.data, tuple) and len(self.data) == 2 and all(map(is_frame, self.data)):
@@ -312,35 +360,27 @@ class UserInputs:
         if any(holds_frame(part) for parts in pairs.values() for part in parts):
             return _of_tables(pairs, config)
         _check_no_table(config)
-        return federation_of(
-            _NAME,
-            arrays_of(pairs),
-            task=config.task,
-            validation_share=config.validation_share,
-            poison=config.poison,
-            seed=config.seed,
-        )
+        task = None if config.task == "auto" else config.task
+        return ClientArrays(arrays_of(pairs), task, (), {}, "")
 
 
-def _of_one_table(data: Any, config: RunConfig) -> FederatedData:  # noqa: ANN401 (a user's)
-    """Return the federation of one table with the rows of all clients."""
+def _of_one_table(data: Any, config: RunConfig) -> ClientArrays:  # noqa: ANN401 (a user's)
+    """Return the clients' arrays of one table with the rows of all."""
     if config.client_column is None:
         raise InvalidInputError(
             "your table has the rows of all clients: name the column with the client's name, as"
             " client_column=; or give each client a table of its own, {name: table}"
         )
     question = _question(config, config.target, data)
-    owners = owners_of_all(data, config.client_column, question.names)
-    return federation_of_outcome(config, encode_table(owners, question), _NAME)
+    return encode_table(owners_of_all(data, config.client_column, question.names), question)
 
 
-def _of_tables(pairs: Mapping[str, tuple[Any, Any]], config: RunConfig) -> FederatedData:
-    """Return the federation of clients that have tables of their own."""
+def _of_tables(pairs: Mapping[str, tuple[Any, Any]], config: RunConfig) -> ClientArrays:
+    """Return the arrays of clients that have tables of their own."""
     parts = [part for both in pairs.values() for part in both]
     beside = next((name for part in parts if (name := named_target(part)) is not None), None)
     question = _question(config, config.target or beside, parts[0])
-    owners = owners_of_pairs(pairs, question.target, question.names)
-    return federation_of_outcome(config, encode_table(owners, question), _NAME)
+    return encode_table(owners_of_pairs(pairs, question.target, question.names), question)
 
 
 def _question(config: RunConfig, target: str | None, first: Any) -> TableSettings:  # noqa: ANN401

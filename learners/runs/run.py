@@ -60,10 +60,10 @@ def run(
         Folder to write to, which must not exist; None keeps everything in memory.
     data
         Data of your own instead of a data set: what each client trains on and is tested on, in
-        order or by name. Both are ``(inputs, targets)`` of arrays or tensors, a torch `Dataset`, or
-        a data frame. Or one data frame with the rows of all clients. Frames are treated as files
-        are: scaled, filled in and encoded. Validation data are set aside from what a client trains
-        on.
+        order or by name. Both are ``(inputs, targets)`` of arrays or tensors, a torch `Dataset` or
+        `DataLoader`, or a data frame. Or one data frame with the rows of all clients. Frames are
+        treated as files are: scaled, filled in and encoded. Validation data are set aside from
+        what a client trains on.
     model
         A network of your own: a class or function that makes it without being given anything.
         Several inputs are handed to it by their names.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from learners.data.client_data import (
     Split,
     Targets,
 )
+from learners.data.own.arrays import ClientArrays
 from learners.data.poisoning import Poison, poison_of
 from learners.data.splits import set_aside
 from learners.settings.seeding import generator
@@ -140,6 +142,29 @@ def federation_of(
     if any(each.kind == "noise" for each in poisons.values()):
         data.only_pictures("the poison noise")
     return data
+
+
+def federation_of_arrays(
+    name: str,
+    arrays: ClientArrays,
+    *,
+    validation_share: float,
+    poison: Sequence[str] = (),
+    seed: int,
+) -> FederatedData:
+    """Return the federation of what came in, whichever way; see `federation_of`."""
+    data = federation_of(
+        name,
+        arrays.clients,
+        task=arrays.task or "auto",
+        codes=arrays.codes,
+        class_names=arrays.classes,
+        domains=arrays.groups,
+        validation_share=validation_share,
+        poison=poison,
+        seed=seed,
+    )
+    return replace(data, told="; ".join(filter(None, (arrays.told, data.told))))
 
 
 def fingerprint(data: FederatedData) -> str:

@@ -6,7 +6,6 @@ Neither package is imported: what has columns and rows like theirs will do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +78,9 @@ def from_hf(
     >>> from_hf({"ann": rows, "bob": rows}).names
     ('ann', 'bob')
     """
-    from learners.data.own.federation_of import federation_of
+    from learners.data.own.federation_of import federation_of_arrays
 
-    outcome = arrays_of_hf(
+    arrays = arrays_of_hf(
         data,
         target=target,
         inputs=inputs,
@@ -91,16 +90,9 @@ def from_hf(
         test_size=test_size,
         seed=seed,
     )
-    made = federation_of(
-        "Hugging Face",
-        outcome.clients,
-        task=outcome.task or "auto",
-        codes=outcome.codes,
-        class_names=outcome.classes,
-        validation_share=validation_share,
-        seed=seed,
+    return federation_of_arrays(
+        "Hugging Face", arrays, validation_share=validation_share, seed=seed
     )
-    return replace(made, told="; ".join(filter(None, (outcome.told, made.told))))
 
 
 def arrays_of_hf(

@@ -276,34 +276,17 @@ def check_clients(path: Path, there: int, wanted: int) -> None:
         )
 
 
-def federation_of_outcome(
-    config: RunConfig, outcome: ClientArrays, name: str | None = None
-) -> FederatedData:
-    """Return what came in as a federation; what no client may have is refused here.
+def federation_of_outcome(config: RunConfig, outcome: ClientArrays) -> FederatedData:
+    """Return what came in by the path of a run; what no client may have is refused here."""
+    from learners.data.own.federation_of import federation_of_arrays  # it loads torch
 
-    Parameters
-    ----------
-    config
-        The run.
-    outcome
-        What came in.
-    name
-        What to call the data; None for the name of the file or folder.
-    """
-    from learners.data.own.federation_of import federation_of  # it loads torch
-
-    data = federation_of(
-        name or Path(config.dataset).name,
-        outcome.clients,
-        task=outcome.task or "auto",
-        codes=outcome.codes,
-        class_names=outcome.classes,
-        domains=outcome.groups,
+    return federation_of_arrays(
+        Path(config.dataset).name,
+        outcome,
         validation_share=config.validation_share,
         poison=config.poison,
         seed=config.seed,
     )
-    return replace(data, told="; ".join(filter(None, (outcome.told, data.told))))
 
 
 def with_own_data(config: RunConfig, data: FederatedData) -> RunConfig:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from coalitions.errors import InvalidInputError
 from learners.runs.forecast import forecast
@@ -51,6 +51,11 @@ class Listed(Dataset):
         return torch.from_numpy(self.x[i]), int(self.y[i])
 
 
+class Tabled(Listed):
+    def __getitem__(self, i):
+        return {"point": self.x[i], "label": int(self.y[i])}
+
+
 def scores(result):
     return result.metrics["mean_test_loss"], result.metrics["per_client_test_accuracy"]
 
@@ -61,6 +66,8 @@ def test_arrays_tensors_and_data_sets_give_the_same_run():
         "tensors": lambda x, y: (torch.from_numpy(x), torch.from_numpy(y)),
         "TensorDataset": lambda x, y: TensorDataset(torch.from_numpy(x), torch.from_numpy(y)),
         "Dataset": Listed,
+        "DataLoader": lambda x, y: DataLoader(Listed(x, y), batch_size=3),
+        "tabled": Tabled,
     }
     for name, form in forms.items():
         data = [tuple(form(*part) for part in parts) for parts in pairs()]
