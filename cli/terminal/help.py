@@ -12,7 +12,8 @@ GROUPS = {
     "Teams and graphs": ["solve", "verify", "explain", "what-if", "stability"],
     "Shares": ["shapley", "value"],
     "Federations": [
-        "run", "resume", "show", "report", "datasets", "algorithms", "options", "attack", "deploy",
+        "run", "resume", "predict", "show", "report", "datasets", "algorithms", "options",
+        "attack", "deploy",
     ],
     "Experiments": ["compare", "tune", "reproduce"],
     "System": ["list", "solvers", "warm-up", "check-plugin"],

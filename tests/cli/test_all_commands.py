@@ -32,6 +32,7 @@ LINES = {
     "value": "{graph} --concept interactions --order 2",
     "run": f"{TINY} --out {{new}}",
     "resume": "{run}",
+    "predict": "{tables} {patients} --client Ash",
     "show": "{run}",
     "report": "{run} --output {new}.html",
     "datasets": "",
@@ -57,6 +58,8 @@ MORE = {
 }
 """Other documents: the name of the schema, and the line."""
 
+PATIENTS = EXAMPLE.with_name("patients.csv")
+
 SWITCHES = {"--json": None, "--quiet": "-q", "--verbose": "-v", "--plugin": None, "--help": "-h"}
 
 
@@ -70,14 +73,24 @@ def commands():
 def files(tmp_path_factory):
     """What commands left that others take."""
     folder = tmp_path_factory.mktemp("files")
-    made = {"graph": EXAMPLE} | {name: folder / name for name in ("solution", "proof", "run")}
+    made = {"graph": EXAMPLE, "run": folder / "run"}
     solution = typed(
         "solve", EXAMPLE, "--output", folder / "s.json", "--certificate", folder / "p.json"
     )
     assert solution.returncode == 0, solution.stderr
     run = typed("run", *TINY.split(), "--out", made["run"])
     assert run.returncode == 0, run.stderr
-    return made | {"solution": folder / "s.json", "proof": folder / "p.json"}
+    tables = typed(
+        *f"run --dataset {PATIENTS} --target readmitted --client-column hospital".split(),
+        *("--rounds", 1, "--out", folder / "tables"),
+    )
+    assert tables.returncode == 0, tables.stderr
+    return made | {
+        "solution": folder / "s.json",
+        "proof": folder / "p.json",
+        "tables": folder / "tables",
+        "patients": PATIENTS,
+    }
 
 
 def line_of(text: str, files, new: Path) -> list[str]:

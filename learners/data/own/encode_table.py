@@ -189,6 +189,42 @@ class TableSettings:
 
 
 @dataclass(frozen=True, eq=False)
+class RowEncoder:
+    """How the rows of one client become arrays.
+
+    Attributes
+    ----------
+    client, schema
+        Whose rows, and what the columns are.
+    numbers, target
+        Centre and unit of the columns of numbers, and of a target that is a number.
+    """
+
+    client: str
+    schema: Schema
+    numbers: ColumnScale
+    target: ColumnScale
+
+    def inputs(self, rows: ClientRows, raw: Floats | None = None) -> dict[str, NDArray[Any]]:
+        """Return what a network gets of some rows; `raw` are their numbers if they are known."""
+        schema = self.schema
+        inputs: dict[str, NDArray[Any]] = {}
+        if schema.numbers:
+            found = raw_numbers(rows, schema.numbers, self.client) if raw is None else raw
+            inputs["numbers"] = number_array(found, self.numbers, schema.numbers)
+        if schema.categories:
+            inputs["categories"] = category_array(rows, schema.categories, self.client)
+        return inputs
+
+    def arrays(self, rows: ClientRows, raw: Floats) -> Arrays:
+        """Return inputs and targets of some rows."""
+        inputs, schema = self.inputs(rows, raw), self.schema
+        if schema.task == "classification":
+            return inputs, class_numbers(rows, schema.target, schema.classes, self.client)
+        return inputs, self.target(rows.column(schema.target)).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
 class EncodedTable(ClientArrays):
     """A table as arrays: ``numbers`` float32[N, d], ``categories`` int64[N, c]; those there are.
 
@@ -198,10 +234,13 @@ class EncodedTable(ClientArrays):
         What the columns are.
     dropped
         Why each column that was left out was.
+    encoders
+        How new rows of a client become arrays, by its name.
     """
 
     schema: Schema
     dropped: Mapping[str, str]
+    encoders: Mapping[str, RowEncoder]
 
 
 def encode_table(owners: Sequence[ClientTable], asked: TableSettings) -> EncodedTable:
@@ -234,14 +273,12 @@ def encode_table(owners: Sequence[ClientTable], asked: TableSettings) -> Encoded
     pooled = scale_of([train for train, _ in raw.values()]) if asked.share_statistics else None
     everyone = [train for train, _ in parts.values()]
     goal = _target_scale(everyone, schema) if asked.share_statistics or schema.scale else None
-    clients = {}
+    clients, encoders = {}, {}
     for name, both in parts.items():
         scale = pooled or scale_of([raw[name][0]])
         unit = goal or _target_scale([both[0]], schema)
-        train, test = (
-            _arrays(rows, numbers, scale, unit, schema, name)
-            for rows, numbers in zip(both, raw[name], strict=True)
-        )
+        encoders[name] = RowEncoder(name, schema, scale, unit)
+        train, test = map(encoders[name].arrays, both, raw[name])
         clients[name] = train, test
     filled = sum(int(np.isnan(each).sum()) for both in raw.values() for each in both)
     told = _told(owners, asked, schema, dropped, filled, len(set(groups.values())))
@@ -255,6 +292,7 @@ def encode_table(owners: Sequence[ClientTable], asked: TableSettings) -> Encoded
         groups=groups,
         schema=schema,
         dropped=dropped,
+        encoders=encoders,
     )
 
 
@@ -362,24 +400,6 @@ def _drawn(
     # The client's name and not its number: leaving another client out changes nothing here.
     left, chosen = drawn(labels, len(rows), number, generator(asked.seed, purpose, client))
     return rows[left], rows[chosen]
-
-
-def _arrays(
-    rows: ClientRows,
-    numbers: NDArray[np.float64],
-    scale: ColumnScale,
-    unit: ColumnScale,
-    schema: Schema,
-    client: str,
-) -> Arrays:
-    inputs: dict[str, NDArray[Any]] = {}
-    if schema.numbers:
-        inputs["numbers"] = number_array(numbers, scale, schema.numbers)
-    if schema.categories:
-        inputs["categories"] = category_array(rows, schema.categories, client)
-    if schema.task == "classification":
-        return inputs, class_numbers(rows, schema.target, schema.classes, client)
-    return inputs, unit(rows.column(schema.target)).astype(np.float32)
 
 
 def _target_scale(everyone: Sequence[ClientRows], schema: Schema) -> ColumnScale:
