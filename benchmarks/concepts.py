@@ -15,12 +15,11 @@ import numpy as np
 from coalitions import (
     TableGame,
     banzhaf,
-    interaction_indices,
-    myerson_value,
+    interactions,
     nucleolus,
-    pairwise_interactions,
     verify_nucleolus,
 )
+from coalitions import myerson as our_myerson
 
 
 def main() -> None:
@@ -51,7 +50,7 @@ def myerson() -> None:
         table[0] = 0
         ours, theirs = TableGame(table), coopgame.Game(table[1:].tolist())
         for name, links in graphs(n, rng):
-            our_time, our_value = best(lambda ours=ours, links=links: myerson_value(ours, links))
+            our_time, our_value = best(lambda ours=ours, links=links: our_myerson(ours, links))
             their_time, their_value = best(
                 lambda theirs=theirs, links=links: coopgame.myerson(theirs, links)
             )
@@ -132,7 +131,6 @@ def sampling() -> None:
         "concave": np.sqrt(bits @ rng.random(n)),
         "pairs and sine": ((bits @ upper) * bits).sum(axis=1) + np.sin(bits @ rng.random(n)),
     }
-    upper_half = np.triu_indices(n, 1)
     print(f"{'index':<22} {'method':<21} {'budget':>6}  " + "".join(f"{t:>16}" for t in tables))
     for budget in (800, 3000):
         for method in ("msr", "regression", "star", "portfolio"):
@@ -159,12 +157,9 @@ def sampling() -> None:
         ):
             errors = []
             for table in tables.values():
-                whole = interaction_indices(TableGame(table), index)
-                truth = whole[(1 << upper_half[0]) | (1 << upper_half[1])]
+                truth = interactions(TableGame(table), index, coalitions="pairs").values
                 seeds = range(5 if "shapiq" in method or method == "portfolio" else 30)
-                errors.append(
-                    rms([pairs(table, index, method, budget, s)[upper_half] - truth for s in seeds])
-                )
+                errors.append(rms([pairs(table, index, method, budget, s) - truth for s in seeds]))
             print(row(f"{index} interaction", method, budget, errors))
 
 
@@ -172,7 +167,9 @@ def pairs(table: np.ndarray, index: str, method: str, budget: int, seed: int) ->
     """Return the sampled interactions of all pairs, by our methods or shapiq's."""
     game = Unknown(table)
     if "shapiq" not in method:
-        found = pairwise_interactions(game, index, method=method, budget=budget, seed=seed)
+        found = interactions(
+            game, index, coalitions="pairs", method=method, budget=budget, seed=seed
+        )
         return found.values
     import shapiq
 
@@ -182,7 +179,9 @@ def pairs(table: np.ndarray, index: str, method: str, budget: int, seed: int) ->
             "shapiq SVARM-IQ": shapiq.SVARMIQ,
             "shapiq KernelSHAP-IQ": shapiq.KernelSHAPIQ,
         }[method](n=game.n_players, max_order=2, index="SII", random_state=seed)
-        return approximator.approximate(budget, game).get_n_order_values(2)
+        return approximator.approximate(budget, game).get_n_order_values(2)[
+            np.triu_indices(game.n_players, 1)
+        ]
 
 
 def rms(differences: list[np.ndarray]) -> float:

@@ -90,7 +90,7 @@ def valuing():
                 if method != "exact" or small:
                     budget = 1 << 14 if method == "exact" else max(900, most)
                     asked = {"method": method, "budget": budget}
-                    ask = partial(co.pairwise_interactions, game, index, **asked)
+                    ask = partial(co.interactions, game, index, coalitions="pairs", **asked)
                     yield f"pairs/{method}-{index}/{name}", ask
         for index in co.INDICES:
             ask = partial(co.interactions, game, index, method="portfolio", budget=120, seed=1)
@@ -126,9 +126,9 @@ def _concepts(game):
         partial(co.banzhaf, game),
         partial(co.semivalue, game, np.arange(1, n + 1)),
         partial(co.beta_shapley, game, 1, 16),
-        partial(co.myerson_value, game, path),
+        partial(co.myerson, game, path),
         partial(co.shapley, co.GraphRestrictedGame(game, path)),
-        partial(co.owen_value, game, structure),
+        partial(co.owen, game, structure),
         partial(co.payoffs, game, structure),
         partial(co.nucleolus, game),
         partial(co.nucleolus, game, domain="preimputations"),
@@ -152,7 +152,7 @@ def _or_error(concept):
 
 
 def _every_index(game):
-    return [co.interaction_indices(game, index, 3) for index in (*co.INDICES, "shapley", "banzhaf")]
+    return [co.interactions(game, index, 3) for index in (*co.INDICES, "shapley", "banzhaf")]
 
 
 def _difference(game):
@@ -162,7 +162,10 @@ def _difference(game):
 
 def _coalitions(game):
     groups = [(0, 1), (2, 5, 7), (3,)]
-    return [co.interaction(game, groups, index, budget=800) for index in ("shapley", "banzhaf")]
+    return [
+        co.interactions(game, index, coalitions=groups, budget=800)
+        for index in ("shapley", "banzhaf")
+    ]
 
 
 def _partitions(n):

@@ -228,7 +228,7 @@ def _stability(weights):
         *(co.deviations(what, one) for what in (weights, game) for one in (structure, others)),
         *(co.find_deviation(weights, others, notion) for notion in co.NOTIONS),
         co.payoffs(weights, structure),
-        co.owen_value(game, structure),
+        co.owen(game, structure),
         *(co.join(structure, others), co.meet(structure, others), co.refines(structure, others)),
         co.adjusted_rand_index(structure, others),
         co.normalised_mutual_information(structure, others),

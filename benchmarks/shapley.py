@@ -22,10 +22,10 @@ from coalitions import (  # noqa: E402
     BudgetError,
     TableGame,
     VotingGame,
-    myerson_value,
     nucleolus,
     shapley,
 )
+from coalitions import myerson as our_myerson  # noqa: E402
 
 Work = Callable[[], object]
 
@@ -196,7 +196,7 @@ def myerson(quick: bool) -> Iterator[str]:
         every = [(i, j) for i in range(n) for j in range(i)]
         some = [pair for pair in every if rng.random() < 0.3]
         for name, links in (("a tree", [(i, i // 2) for i in range(1, n)]), ("30 % links", some)):
-            our_time = seconds(lambda game=game, links=links: myerson_value(game, links))
+            our_time = seconds(lambda game=game, links=links: our_myerson(game, links))
             their_time = seconds(
                 lambda theirs=theirs, links=links: coopgame.myerson(theirs, links), 2
             )

@@ -1,21 +1,158 @@
-"""What comes in from outside, checked once: numbers, seeds and links."""
+"""What comes in from outside, checked once: graphs, games, structures, numbers, seeds and links.
+
+`as_graph`, `as_game` and `coalitions.structure.as_structure` are the three ways in: every public
+function that takes a graph, a game or a structure takes it through one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError
-from coalitions.game import FloatVector, IntVector
+from coalitions.errors import InvalidInputError, shown, unknown_keyword
+from coalitions.game import FloatVector, Game, IntVector, players_of
+from coalitions.structure import numbering, roster
 
 if TYPE_CHECKING:
+    import networkx as nx
+    from pandas import DataFrame
+
     from coalitions.graph import SynergyGraph
+
+# ----------------------------------------------------------------------------------------
+# Graphs and games
+
+GraphLike: TypeAlias = Union["SynergyGraph", ArrayLike, "DataFrame", "nx.Graph", str, PathLike[str]]
+"""What `as_graph` takes, and igraph graphs, SciPy's sparse matrices and the games of graphs."""
+
+GameLike: TypeAlias = Game | GraphLike
+"""What `as_game` takes: also a table of 2^n values."""
+
+
+def as_graph(graph: GraphLike) -> SynergyGraph:
+    """Return the graph itself, or the one that a matrix, a data frame or a file makes.
+
+    Parameters
+    ----------
+    graph
+        A `SynergyGraph`, what its constructor takes, the game of a graph, or the path of a file.
+
+    Examples
+    --------
+    >>> as_graph([[0, 2], [2, 0]]).n_players
+    2
+    """
+    from coalitions.graph import SynergyGraph
+
+    if isinstance(graph, SynergyGraph):
+        return graph
+    if isinstance(graph, str | PathLike):
+        return SynergyGraph.read(fspath(graph))
+    inner = getattr(graph, "graph", None)
+    if isinstance(inner, SynergyGraph) and callable(graph):
+        return inner
+    if callable(graph) and hasattr(graph, "n_players"):
+        raise InvalidInputError(
+            f"a {type(graph).__name__} is a game, not a graph; estimate_synergy(game) makes a graph"
+            " of it, and solve_game(game) solves it as it is"
+        )
+    return SynergyGraph(graph)
+
+
+def as_game(game: GameLike) -> Game:
+    """Return the game itself, or that of a graph, of a table of 2^n values, or of a file.
+
+    Parameters
+    ----------
+    game
+        A `Game`, whatever `as_graph` takes, a list of 2^n values, or a JSON file with ``values``.
+
+    Examples
+    --------
+    >>> as_game([[0, 2], [2, 0]]), as_game([0, 1, 1, 4])
+    (InducedSubgraphGame(2 players), TableGame(2 players))
+    """
+    from coalitions.graph import SynergyGraph
+
+    if isinstance(game, SynergyGraph):
+        return game.game()
+    if callable(game) or hasattr(game, "n_players") or game is None:
+        players_of(game)  # type: ignore[arg-type]  # says what is missing
+        return game  # type: ignore[return-value]
+    if isinstance(game, str | PathLike):
+        return _game_in_file(game)
+    if isinstance(game, list | tuple | np.ndarray) and np.ndim(game[0] if len(game) else 0) == 0:
+        from coalitions.games.table import TableGame
+
+        return TableGame(game)
+    return as_graph(game).game()
+
+
+def _game_in_file(path: str | PathLike[str]) -> Game:
+    """Return the game in a file; a JSON document with ``values`` is a table, all else a graph."""
+    from coalitions.files.opening import load_json, opened
+    from coalitions.games.table import TableGame
+
+    if fspath(path).lower().endswith(".json"):
+        with opened(fspath(path)) as (where, stream):
+            document = load_json(stream.read(), where)
+        if isinstance(document, dict) and "values" in document:
+            return TableGame.from_document(document, where)
+    return as_graph(path).game()
+
+
+# ----------------------------------------------------------------------------------------
+# Keywords
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_keywords(*more: str) -> Callable[[F], F]:
+    """Return a decorator that refuses unknown keywords in a sentence, with what was meant.
+
+    Parameters
+    ----------
+    *more
+        Keywords that the function takes by ``**``, beside those in its signature.
+
+    Examples
+    --------
+    >>> @with_keywords()
+    ... def double(number, *, seed=0):
+    ...     return 2 * number
+    >>> double(1, random_state=7)
+    Traceback (most recent call last):
+        ...
+    coalitions.errors.UnknownKeywordError: double has no argument 'random_state'; did you mean \
+'seed'? it takes number, seed
+    """
+
+    def decorate(function: F) -> F:
+        code = function.__code__
+        known = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *more}
+
+        @functools.wraps(function)
+        def checked(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 (those of the function)
+            for name in keywords:
+                if name not in known:
+                    raise unknown_keyword(function.__name__, name, sorted(known))
+            return function(*arguments, **keywords)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+# ----------------------------------------------------------------------------------------
+# Numbers, seeds and links
 
 Seed = int | np.random.Generator
 """A whole number that is not negative, or a generator to draw from."""
@@ -85,17 +222,19 @@ def one_number_each(values: ArrayLike, n_players: int, what: str) -> FloatVector
 
 
 def ends_of_links(
-    links: SynergyGraph | Iterable[tuple[int, int]], n_players: int
+    links: SynergyGraph | Iterable[Iterable[Hashable]], game: Game
 ) -> tuple[IntVector, IntVector]:
     """Return the two ends of all links: the edges of a graph, or pairs of different players.
 
     Examples
     --------
-    >>> ends_of_links([(0, 2), (1, 2)], 3)
+    >>> from coalitions import TableGame
+    >>> ends_of_links([(0, 2), (1, "2")], TableGame(range(8)))
     (array([0, 1]), array([2, 2]))
     """
     from coalitions.graph import SynergyGraph
 
+    n_players = players_of(game)
     if isinstance(links, SynergyGraph):
         if links.n_players != n_players:
             raise InvalidInputError(
@@ -104,16 +243,13 @@ def ends_of_links(
         return links.edges.i, links.edges.j
     if not isinstance(links, Iterable):
         raise InvalidInputError(f"links are a graph or pairs of players, not {links!r}")
+    number = numbering(roster(game), "a link")
     pairs: list[tuple[int, int]] = []
     for link in links:
-        try:
-            one, other = map(index, link)
-        except (TypeError, ValueError):
-            one = other = -1
-        if one == other or not (0 <= one < n_players and 0 <= other < n_players):
-            raise InvalidInputError(
-                f"{link!r} is not a link between two of the players 0 … {n_players - 1}"
-            )
+        ends = [] if isinstance(link, str) or not isinstance(link, Iterable) else list(link)
+        one, other = map(number, ends) if len(ends) == 2 else (-1, -1)
+        if one == other:
+            raise InvalidInputError(f"{shown(link)} is not a link between two different players")
         pairs.append((one, other))
-    ends = np.array(pairs, np.int64).reshape(-1, 2)
-    return ends[:, 0], ends[:, 1]
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]

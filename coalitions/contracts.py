@@ -23,7 +23,7 @@ from coalitions.structures.stability import NOTIONS
 from coalitions.synergy import SYNERGIES, estimate_synergy
 from coalitions.values.estimator_checks import Recorder, mixed_game
 from coalitions.values.interaction_indices import INDICES
-from coalitions.values.interactions import interaction_indices
+from coalitions.values.interactions import interactions
 
 BUDGET = 200
 """Evaluations that an estimator of synergies gets for a game of eight players."""
@@ -62,7 +62,7 @@ def _index_weights(name: str) -> str | None:
 def _index_values(name: str) -> str | None:
     n, order = 5, 2
     table = _table(n)
-    found = interaction_indices(TableGame(table), name, order)
+    found = interactions(TableGame(table), name, order)
     masses = INDICES[name](order).masses(n)
     for size in {1, 2} & masses.keys():
         for members in combinations(range(n), size):
@@ -72,7 +72,7 @@ def _index_values(name: str) -> str | None:
                 for r in range(len(others) + 1)
                 for joined in combinations(others, r)
             )
-            value = found[_bits(members)]
+            value = found[members]
             if abs(value - expected) > 1e-9 * np.abs(table).max():
                 return f"{members} has the value {value:.6g}, and by its weights {expected:.6g}"
     return None
@@ -82,7 +82,7 @@ def _index_efficiency(name: str) -> str | None:
     if not INDICES[name].efficient:
         return None
     table = _table(5)
-    total = interaction_indices(TableGame(table), name, 2)[1:].sum()
+    total = interactions(TableGame(table), name, 2).values.sum()
     if abs(total - (table[-1] - table[0])) > 1e-9 * np.abs(table).max():
         return f"the values sum to {total:.6g}, not to {table[-1] - table[0]:.6g}"
     return None

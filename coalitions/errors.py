@@ -5,6 +5,7 @@
     CoalitionError                  anything this project raises on purpose
     ├── InvalidInputError           the data or an option is wrong; also a ValueError (exit code 2)
     │   ├── UnknownNameError        no solver, estimator, algorithm … of that name
+    │   ├── UnknownKeywordError     no argument or option of that name; also a TypeError
     │   ├── MissingDependencyError  the name is known, but its package is not installed
     │   ├── RefusedError            what a structure or a proof claims is not so (exit code 1)
     │   └── DamagedFileError        a file that we wrote is not as we wrote it
@@ -37,6 +38,10 @@ class InvalidInputError(CoalitionError, ValueError):
 
 class UnknownNameError(InvalidInputError):
     """No implementation is registered under that name."""
+
+
+class UnknownKeywordError(InvalidInputError, TypeError):
+    """A function has no argument of that name."""
 
 
 class MissingDependencyError(InvalidInputError, ImportError):
@@ -121,6 +126,46 @@ def spoken(number: float) -> str:
     """
     whole = abs(number) < 1e15 and number == int(number)
     return str(int(number)) if whole else repr(float(number))
+
+
+SYNONYMS = {
+    "random_state": "seed",
+    "rng": "seed",
+    "timeout": "time_limit",
+    "max_time": "time_limit",
+    "n_samples": "budget",
+    "n_clusters": "n_groups",
+    "learning_rate": "lr",
+    "epochs": "local_epochs",
+    "n_clients": "clients",
+    "n_rounds": "rounds",
+    "n_jobs": "workers",
+    "num_workers": "workers",
+    "names": "labels",
+    "labels": "names",
+    "symmetrize": "symmetrise",
+    "callback": "progress",
+    "method": "kind",
+    "initial": "warm_start",
+}
+"""What other libraries call our arguments."""
+
+
+def unknown_keyword(
+    what: str, name: str, known: Iterable[str], noun: str = "argument"
+) -> UnknownKeywordError:
+    """Return what is said about an argument, an option or a setting that does not exist.
+
+    Examples
+    --------
+    >>> print(unknown_keyword("solve", "timeout", ["seed", "time_limit"]))
+    solve has no argument 'timeout'; did you mean 'time_limit'? it takes seed, time_limit
+    """
+    names = list(known)
+    meant = SYNONYMS.get(name)
+    hint = f"did you mean {meant!r}? " if meant in names else did_you_mean(name, names)
+    takes = f"it takes {', '.join(names)}" if names else "it takes none"
+    return UnknownKeywordError(f"{what} has no {noun} {shown(name)}; {hint}{takes}")
 
 
 def did_you_mean(name: str, known: Iterable[object]) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from coalitions.errors import InvalidInputError, shown, spoken, warn_caller
 from coalitions.formatting import composed, many
 from coalitions.game import BoolVector, FloatMatrix, FloatVector, IntVector
-from coalitions.structure import CoalitionStructure, Nodes, Structured
+from coalitions.structure import CoalitionStructure, Nodes, Structured, as_structure
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -310,22 +310,7 @@ class SynergyGraph:
         >>> graph.structure([["bob", "ann"]])
         CoalitionStructure(coalitions=((0, 1),))
         """
-        if isinstance(coalitions, CoalitionStructure):
-            return coalitions
-        solved = getattr(coalitions, "structure", None)
-        if isinstance(solved, CoalitionStructure):
-            whose = getattr(getattr(coalitions, "graph", None), "labels", self._labels)
-            if whose != self._labels and set(whose) == set(self._labels):
-                raise InvalidInputError(
-                    "the solution is of a graph with these players in another order; give its"
-                    " named, which is the coalitions by name"
-                )
-            return solved
-        if isinstance(coalitions, str) or not isinstance(coalitions, Iterable):
-            raise InvalidInputError(
-                f"{shown(coalitions)} is no structure; give lists of players: [[0, 1], [2]]"
-            )
-        return CoalitionStructure(coalitions, self)
+        return as_structure(coalitions, self)
 
     def inside(self, structure: Structured) -> FloatVector:
         """Return what each coalition of a structure is worth, in their order.
@@ -349,10 +334,6 @@ class SynergyGraph:
 
     def _together(self, structure: CoalitionStructure) -> BoolVector:
         """Tell for each edge whether its ends are in one coalition."""
-        if structure.n_players != self.n_players:
-            raise InvalidInputError(
-                f"the structure has {structure.n_players} players, the graph {self.n_players}"
-            )
         together: BoolVector = structure.labels[self.edges.i] == structure.labels[self.edges.j]
         return together
 

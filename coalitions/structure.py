@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError, did_you_mean, shown, warn_caller
 from coalitions.formatting import composed
-from coalitions.game import IntVector
+from coalitions.game import IntVector, labels_of
 
 
 class Named(Protocol):
@@ -127,6 +127,69 @@ class CoalitionStructure:
 
 Structured = CoalitionStructure | Solved | Iterable[Iterable[Hashable]]
 """What a structure can be given as: itself, a solution, or lists of players."""
+
+
+def as_structure(structure: Structured, players: Players | None = None) -> CoalitionStructure:
+    """Return the structure itself, that of a solution, or the one that lists of players make.
+
+    Parameters
+    ----------
+    structure
+        A `CoalitionStructure`, what `solve` returned, or lists of players, by number, by name, or
+        as the `nodes` of another library's graph.
+    players
+        The graph or the game that the structure is about. None if only numbers will be given.
+
+    Raises
+    ------
+    InvalidInputError
+        Somebody is missing, is there twice, or is nobody there.
+    """
+    who = None if players is None else roster(players)
+    solved = getattr(structure, "structure", None)
+    if isinstance(solved, CoalitionStructure):
+        names = getattr(getattr(structure, "graph", None), "labels", ())
+        if who is not None and names != who.labels and {*names} == {*who.labels}:
+            raise InvalidInputError(
+                "the solution is of a graph with these players in another order; give its"
+                " named, which is the coalitions by name"
+            )
+        structure = solved
+    if not isinstance(structure, CoalitionStructure):
+        if isinstance(structure, str) or not isinstance(structure, Iterable):
+            raise InvalidInputError(
+                f"{shown(structure)} is no structure; give lists of players: [[0, 1], [2]]"
+            )
+        return CoalitionStructure(structure, who)
+    if players is not None and structure.n_players != players.n_players:
+        raise InvalidInputError(
+            f"the structure has {structure.n_players} players,"
+            f" the {'graph' if hasattr(players, 'nodes') else 'game'} {players.n_players}"
+        )
+    return structure
+
+
+class Players(Protocol):
+    """A graph or a game: it knows how many players there are."""
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        ...
+
+
+class Labels(NamedTuple):
+    """The names of a game's players."""
+
+    labels: tuple[str, ...]
+
+
+def roster(players: Players) -> Named:
+    """Return who knows what the players are called: the graph, or the names in a game."""
+    graph = getattr(players, "graph", players)
+    if hasattr(graph, "nodes") and hasattr(graph, "labels"):
+        return graph  # type: ignore[no-any-return]
+    return Labels(labels_of(players))  # type: ignore[arg-type]
 
 
 class Nodes(tuple[Hashable, ...]):
@@ -298,12 +361,3 @@ def _check_cover(players: list[int], names: Sequence[str] | None) -> None:
     raise InvalidInputError(
         f"coalitions must cover the players {whom}, each of them once, but {what}"
     )
-
-
-def check_structure(structure: object) -> None:
-    """Raise if this is no structure, for instance a list of lists."""
-    if not isinstance(structure, CoalitionStructure):
-        raise InvalidInputError(
-            f"a {type(structure).__name__} is no structure; make one by"
-            " CoalitionStructure([[0, 1], [2]])"
-        )

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coalitions.checks import Seed, generator_of, whole_number
+from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number, with_keywords
 from coalitions.errors import BudgetError
 from coalitions.game import Game, players_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.graph import SynergyGraph, matrix_of_pairs
 from coalitions.registry import Registry
 from coalitions.values.budget import Evaluator
-from coalitions.values.interactions import pairwise_interactions
+from coalitions.values.interactions import interactions
 
 
 class SynergyEstimator(Protocol):
@@ -28,9 +28,10 @@ SYNERGIES: Registry[SynergyEstimator] = Registry("synergy estimator", "coalition
 """All estimators of pairwise synergy by name."""
 
 
+@with_keywords()
 def estimate_synergy(
-    game: Game,
-    method: str = "shapley",
+    game: GameLike,
+    kind: str = "shapley",
     *,
     budget: int | None = None,
     seed: Seed = 0,
@@ -42,7 +43,7 @@ def estimate_synergy(
     ----------
     game
         Any game.
-    method
+    kind
         ``"shapley"`` or ``"banzhaf"``: the interaction index, exact where the budget allows and
         sampled otherwise; ``"pairs"``: what two players are worth beyond what each is worth alone.
     budget
@@ -60,7 +61,8 @@ def estimate_synergy(
            [ 2.,  0.,  0.],
            [-1.,  0.,  0.]])
     """
-    graph = SYNERGIES[method](game, budget=budget, rng=generator_of(seed))
+    game = as_game(game)
+    graph = SYNERGIES[kind](game, budget=budget, rng=generator_of(seed))
     names = getattr(game, "labels", None) if labels is None else labels
     return graph if names is None else SynergyGraph(graph.matrix, labels=names)
 
@@ -79,8 +81,10 @@ def shapley_synergy(game: Game, *, budget: int | None, rng: np.random.Generator)
     .. math:: I_{ij} = \sum_{T \not\ni i, j} \frac{t!\,(n-t-2)!}{(n-1)!}
         [v(T \cup ij) - v(T \cup i) - v(T \cup j) + v(T)].
     """
-    pairs = pairwise_interactions(game, "shapley", budget=budget, seed=rng, interruptible=False)
-    return SynergyGraph(pairs.values, symmetrise="mean")
+    pairs = interactions(
+        game, "SII", coalitions="pairs", budget=budget, seed=rng, interruptible=False
+    )
+    return SynergyGraph(pairs.matrix)
 
 
 @SYNERGIES.register("banzhaf")
@@ -94,8 +98,10 @@ def banzhaf_synergy(game: Game, *, budget: int | None, rng: np.random.Generator)
     Its edges are those of the graph whose game is nearest to this one in the least-squares sense,
     once single players have their own worth.
     """
-    pairs = pairwise_interactions(game, "banzhaf", budget=budget, seed=rng, interruptible=False)
-    return SynergyGraph(pairs.values, symmetrise="mean")
+    pairs = interactions(
+        game, "BII", coalitions="pairs", budget=budget, seed=rng, interruptible=False
+    )
+    return SynergyGraph(pairs.matrix)
 
 
 @SYNERGIES.register("pairs")

@@ -21,7 +21,7 @@ synergy = estimate_synergy(game, "shapley", labels=people)
 teams = solve(synergy, max_size=3)
 print("teams:", [[people[k] for k in block] for block in teams.structure])
 shares = payoffs(game, teams.structure)
-print("each gets:", dict(zip(people, shares.round(2).tolist(), strict=True)))
+print("each gets:", {name: round(share, 2) for name, share in shares.named.items()})
 
 for notion in ("nash", "individual", "core"):
     move = find_deviation(game, teams.structure, notion)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from coalitions.graph import SynergyGraph
+from coalitions.checks import GraphLike, Seed, as_graph
 from coalitions.runtime import clock
 from coalitions.structure import Structured
 from solvers.demands import Count, Demands, Pairs, Roles, Weights
@@ -14,17 +14,17 @@ from solvers.solution import Solution
 from solvers.solver import SOLVERS, Progress, Solver
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    pass
 
 
 def solve(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     solver: str | Solver = "auto",
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
     warm_start: Structured | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     threads: int | None = None,
     must_link: Pairs = (),
     cannot_link: Pairs = (),
@@ -46,7 +46,8 @@ def solve(
     Parameters
     ----------
     graph
-        A synergy graph, or what makes one: a matrix, a DataFrame, a networkx or igraph graph.
+        A synergy graph, or what makes one: a matrix, a DataFrame, a networkx or igraph graph, the
+        path of a file.
     solver
         A name (see `available`) or a solver object. ``auto`` takes an exact method.
     time_limit
@@ -56,12 +57,13 @@ def solve(
     warm_start
         A structure to start from, an earlier solution, or lists of players.
     seed
-        Source of all randomness.
+        Source of all randomness: a whole number, or a numpy Generator to draw one from.
     threads
         Threads a solver may use; one unless told otherwise.
     must_link, cannot_link
-        Pairs of players, by number or by name, that must, or must not, be in one coalition. A graph
-        of networkx, igraph or pandas knows its players as its nodes: there a number is a node.
+        Groups of two or more players, by number or by name, that must be in one coalition, or of
+        whom no two may be. A graph of networkx, igraph or pandas knows its players as its nodes:
+        there a number is a node.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
         have. ``branch-and-cut``, and the integer-programming back-ends on another than the full
@@ -106,8 +108,7 @@ def solve(
     (((0, 1), (2,)), 3.0, True)
     """
     started = clock()
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
+    graph = as_graph(graph)
     demands = Demands.of(
         graph,
         must_link=must_link,

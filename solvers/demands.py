@@ -10,6 +10,7 @@ whether any structure meets them.
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import sys
@@ -17,15 +18,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from coalitions.checks import Seed
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.formatting import listed, quoted
 from coalitions.game import BoolMatrix, FloatVector, IntVector
 from coalitions.graph import SynergyGraph, weight_sum
-from coalitions.structure import Named, Position, numbering
+from coalitions.structure import Named, Position, Structured, numbering
 from solvers.optimality import rounded_up
 from solvers.proofs.certificate import Certificate
 from solvers.proofs.proof_demands import LOAD_STEPS
@@ -136,8 +138,8 @@ class Demands:
         load_of = _checked_weights(weights, max_weight, players)
         loads, max_load = _whole_loads(load_of, max_weight, players.labels)
         return cls(
-            must_link=_checked_pairs(must_link, players, "must_link"),
-            cannot_link=_checked_pairs(cannot_link, players, "cannot_link"),
+            must_link=pairs_in(must_link, players, "must_link"),
+            cannot_link=pairs_in(cannot_link, players, "cannot_link"),
             count=None if n_groups is None else _checked_count(n_groups),
             min_size=min_size,
             max_size=max_size,
@@ -175,17 +177,31 @@ class Demands:
 
 NOTHING_DEMANDED = Demands()
 
-DEMANDS = (
-    "must_link",
-    "cannot_link",
-    "n_groups",
-    "min_size",
-    "max_size",
-    "weights",
-    "max_weight",
-    "at_least_one_of",
-)
-"""The arguments of `solve` that are demands."""
+
+class DemandArguments(TypedDict, total=False):
+    """The arguments of `solve` that are demands."""
+
+    must_link: Pairs
+    cannot_link: Pairs
+    n_groups: Count | None
+    min_size: int | None
+    max_size: int | None
+    weights: Weights | None
+    max_weight: float | None
+    at_least_one_of: Roles
+
+
+class SearchArguments(DemandArguments, total=False):
+    """The other arguments of `solve`, which functions that search several times pass on."""
+
+    gap: float
+    seed: Seed
+    threads: int | None
+    warm_start: Structured | None
+    certificate: bool
+
+
+DEMANDS = tuple(DemandArguments.__annotations__)
 
 
 def split_off(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -200,17 +216,28 @@ def split_off(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     return demands, {name: arguments[name] for name in arguments if name not in demands}
 
 
-def _checked_pairs(pairs: Pairs, players: Named, name: str) -> Links:
-    checked = []
+def pairs_in(groups: Pairs, players: Named, name: str) -> Links:
+    """Return all pairs of each group of players, by number.
+
+    Examples
+    --------
+    >>> pairs_in([("a", "b", "c")], SynergyGraph([[0] * 3] * 3, labels="abc"), "cannot_link")
+    ((0, 1), (0, 2), (1, 2))
+    """
+    pairs: list[tuple[int, int]] = []
     number = numbering(players, name)
-    for pair in pairs:
-        if isinstance(pair, str) or not isinstance(pair, Iterable):
-            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
-        members = [number(player) for player in pair]
-        if len(members) != 2 or members[0] == members[1]:
-            raise InvalidInputError(f"{name} takes pairs of two different players, not {pair!r}")
-        checked.append((members[0], members[1]))
-    return _positions(checked)
+    for group in groups:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise InvalidInputError(
+                f"{name} takes groups of players, [('ann', 'bob')] for instance; {group!r} is none"
+            )
+        members = list(map(number, group))
+        if len(members) < 2 or len(set(members)) < len(members):
+            raise InvalidInputError(
+                f"{name} takes groups of two or more different players, not {group!r}"
+            )
+        pairs += itertools.combinations(members, 2)
+    return _positions(pairs)
 
 
 def _positions(pairs: Iterable[tuple[int, int]]) -> Links:

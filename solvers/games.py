@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from coalitions.checks import GameLike, as_game, with_keywords
 from coalitions.enumeration import coalitions_of_masks, value_table
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
-from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector, table_of
+from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector, labels_of, table_of
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure
@@ -32,8 +33,9 @@ WORK_AT_ONCE = 10_000_000
 """Steps of the recursion between two glances at the clock."""
 
 
+@with_keywords()
 def solve_game(
-    game: Game,
+    game: GameLike,
     *,
     time_limit: float | None = None,
     must_link: Pairs = (),
@@ -55,11 +57,11 @@ def solve_game(
     Parameters
     ----------
     game
-        Any game of up to 25 players.
+        Any game of up to 25 players, a table of 2^n values, or what makes a graph.
     time_limit
         Wall time in seconds; the answer is then the best structure so far with a valid bound.
     must_link, cannot_link
-        Pairs of players that must, or must not, be in one coalition.
+        Pairs of players, by number or by name, that must, or must not, be in one coalition.
     n_groups, min_size, max_size
         Number of coalitions (or the least and the largest number), and how many players each may
         have. A number takes a table for each coalition: up to 20 players.
@@ -97,6 +99,7 @@ def solve_game(
     (((0, 1), (2,)), 3.0, True)
     """
     started, waited = clock(), ready_seconds()
+    game = as_game(game)
     n = int(game.n_players)
     if not 1 <= n <= MAX_PLAYERS:
         raise InvalidInputError(
@@ -106,7 +109,7 @@ def solve_game(
     if time_limit is not None and not time_limit > 0:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
-    players = SynergyGraph.from_edges(n, [], [], [])  # they go by number
+    players = SynergyGraph.from_edges(n, [], [], [], labels_of(game))
     demands = Demands.of(
         players,
         must_link=must_link,
@@ -152,6 +155,7 @@ def solve_game(
         bound=max(bound, value),
         positive_weight=gain,
         losses=losses,
+        labels=players.labels,
         seconds=clock() - started,
         solver="subset-dp",
         stats={**stats, **compile_figures(ready_seconds() - waited)},

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.checks import Seed, seed_of
+from coalitions.errors import InvalidInputError, NoSolutionError, unknown_keyword
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph, weight_sum
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure, Structured
-from solvers.demands import Contraction, Demands, Sizes
+from solvers.demands import DEMANDS, Contraction, Demands, Sizes
 from solvers.optimality import (
     EXACT_TOLERANCE,
     at_stake,
@@ -62,7 +63,7 @@ def solve_demands(
     progress: Callable[[Progress], None] | None = None,
     started: float | None = None,
     gap: float = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
     threads: int | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
 ) -> Solution:
@@ -78,8 +79,10 @@ def solve_demands(
         As for `solve`, and so are the parameters that follow.
     """
     start = None if warm_start is None else graph.structure(warm_start)
-    _check_limits(time_limit, gap, threads, start, graph)
-    search = partial(_best, solver=solver, gap=gap, seed=seed, threads=threads, options=options)
+    _check_limits(time_limit, gap, threads)
+    search = partial(
+        _best, solver=solver, gap=gap, seed=seed_of(seed), threads=threads, options=options
+    )
     first: dict[str, Any] = {"warm_start": start, "certificate": certificate, "progress": progress}
     if canonical:
         from solvers.alternatives.canonical import canonical as canonical_one
@@ -239,8 +242,6 @@ def _check_limits(
     time_limit: float | None,
     gap: float,
     threads: int | None,
-    warm_start: CoalitionStructure | None,
-    graph: SynergyGraph,
 ) -> None:
     if time_limit is not None and not time_limit > 0:
         raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
@@ -248,10 +249,6 @@ def _check_limits(
         raise InvalidInputError(f"gap is {gap}; it must be at least 0 and below 1")
     if threads is not None and threads < 1:
         raise InvalidInputError(f"threads is {threads}; it must be at least 1")
-    if warm_start is not None and warm_start.n_players != graph.n_players:
-        raise InvalidInputError(
-            f"warm_start has {warm_start.n_players} players, the graph {graph.n_players}"
-        )
 
 
 def _chosen(
@@ -271,8 +268,9 @@ def _chosen(
     known = {option.name for option in fields(kind)}  # type: ignore[arg-type]
     for option in options:
         if option not in known:
-            offered = f"its options are {', '.join(sorted(known))}" if known else "it has none"
-            raise InvalidInputError(f"{solver} has no option {option!r}; {offered}")
+            shared = {*DEMANDS, *solve_demands.__kwdefaults__} - {"started"}  # type: ignore[misc]
+            about = f"solve with the solver {solver}"
+            raise unknown_keyword(about, option, [*sorted(known), *sorted(shared)])
     return solver, kind(**options)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from coalitions.results import PublicResult, SmallTable
 from coalitions.structure import CoalitionStructure
 from solvers.demands import NOTHING_DEMANDED, Demands
 from solvers.optimality import at_stake, is_optimal
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(PublicResult):
     """A coalition structure with its proof.
 
     Attributes
@@ -54,6 +55,8 @@ class Solution:
         of each is one on all structures that are not listed before it.
     graph
         The graph that was solved, which knows the names of the players; None for a game.
+    labels
+        Names of the players of a game; a graph has its own.
     """
 
     structure: CoalitionStructure
@@ -68,6 +71,14 @@ class Solution:
     losses: float = 0.0
     others: tuple[Solution, ...] = field(default=(), repr=False)
     graph: SynergyGraph | None = field(default=None, repr=False, compare=False)
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the players, or their numbers."""
+        if self.graph is not None:
+            return self.graph.labels
+        return self.labels or tuple(map(str, range(self.structure.n_players)))
 
     @property
     def must_link(self) -> tuple[tuple[int, int], ...]:
@@ -107,8 +118,7 @@ class Solution:
         >>> solve(SynergyGraph([[0, 2], [2, 0]], labels=["ann", "bob"])).named
         (('ann', 'bob'),)
         """
-        n = self.structure.n_players
-        names = tuple(map(str, range(n))) if self.graph is None else self.graph.labels
+        names = self.names
         return tuple(tuple(names[player] for player in block) for block in self.structure)
 
     def communities(self) -> list[set[Hashable]]:
@@ -218,17 +228,17 @@ class Solution:
 
         return plotted(self, path)
 
-    def _repr_html_(self) -> str:
-        """Return a table of the coalitions and the verdict, as notebooks show it."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the solution as plain values, players by name, with what was demanded."""
+        from solvers.solution_file import solution_document
+
+        return solution_document(self)
+
+    def _shown(self) -> SmallTable:
+        """Return a table of the coalitions, and below it the verdict."""
         from solvers.drawing.solution_tables import solution_shown
 
-        return solution_shown(self).html
-
-    def __str__(self) -> str:
-        """Return the same table as text."""
-        from solvers.drawing.solution_tables import solution_shown
-
-        return solution_shown(self).text
+        return solution_shown(self)
 
     @property
     def gap(self) -> float:

@@ -80,7 +80,7 @@ def save_solution(
 
 def solution_document(solution: Solution) -> dict[str, Any]:
     """Return a solution as plain values, its players by name, with what was demanded."""
-    names = names_of(solution)
+    names = solution.names
     others = [
         {
             "coalitions": [[names[player] for player in block] for block in other.structure],
@@ -117,13 +117,6 @@ def _inside(solution: Solution) -> dict[str, Any]:
     return {"inside": [decimal(worth) for worth in solution.graph.inside(solution.structure)]}
 
 
-def names_of(solution: Solution) -> Sequence[str]:
-    """Return the names of the players; those of a game are their numbers."""
-    if solution.graph is not None:
-        return solution.graph.labels
-    return tuple(map(str, range(solution.structure.n_players)))
-
-
 def _plain_sizes(solution: Solution, names: Sequence[str]) -> dict[str, Any]:
     """Return demands on coalitions and their number as plain values, players by name."""
     demands = solution.demands
@@ -150,7 +143,7 @@ def _players(solution: Solution) -> Table:
 
     Coalitions are numbered from 1, as they are printed.
     """
-    names, structures = names_of(solution), [solution, *solution.others]
+    names, structures = solution.names, [solution, *solution.others]
     heads = ["coalition", *(f"coalition in structure {k}" for k in range(2, len(structures) + 1))]
     labels = [each.structure.labels + 1 for each in structures]
     order = [player for block in solution.structure for player in block]

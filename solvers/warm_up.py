@@ -94,11 +94,11 @@ def _values() -> None:
 
 
 def _myerson() -> None:
-    from coalitions import TableGame, myerson_value
+    from coalitions import TableGame, myerson
 
     links = [(player, player + 1) for player in range(7)]
-    myerson_value(SynergyGraph(_weights(8)).game(), links)
-    myerson_value(TableGame(np.arange(2.0**8)), links)
+    myerson(SynergyGraph(_weights(8)).game(), links)
+    myerson(TableGame(np.arange(2.0**8)), links)
 
 
 def _stability() -> None:

@@ -79,7 +79,9 @@ def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) ->
     return ConceptAnswer(document, estimate)
 
 
-def _shares(asked: ConceptQuestion, values: FloatVector, **more: object) -> ConceptAnswer:
+def _shares(
+    asked: ConceptQuestion, values: Estimate | FloatVector, **more: object
+) -> ConceptAnswer:
     """Return shares that are not sampled."""
     import numpy as np
 
@@ -160,10 +162,10 @@ def _core(asked: ConceptQuestion) -> ConceptAnswer:
 
 
 def _owen(asked: ConceptQuestion) -> ConceptAnswer:
-    from coalitions.values.owen_myerson import owen_value
+    from coalitions.values.owen_myerson import owen
 
     structure = _structure(asked)
-    shares = owen_value(asked.game, structure)
+    shares = owen(asked.game, structure)
     return _shares(asked, shares, coalitions=_names(asked.game, structure))
 
 
@@ -183,7 +185,7 @@ def _structure(asked: ConceptQuestion) -> CoalitionStructure:
 
 def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.graph import SynergyGraph
-    from coalitions.values.owen_myerson import myerson_value
+    from coalitions.values.owen_myerson import myerson
 
     if asked.links is None:
         raise InvalidInputError(
@@ -198,7 +200,7 @@ def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
         (place[links.labels[a]], place[links.labels[b]])
         for a, b in zip(i.tolist(), j.tolist(), strict=True)
     ]
-    return _shares(asked, myerson_value(asked.game, pairs))
+    return _shares(asked, myerson(asked.game, pairs))
 
 
 def _shapley_interaction(asked: ConceptQuestion) -> ConceptAnswer:
@@ -210,22 +212,11 @@ def _banzhaf_interaction(asked: ConceptQuestion) -> ConceptAnswer:
 
 
 def _interaction(asked: ConceptQuestion, index: Any) -> ConceptAnswer:  # noqa: ANN401 (one of two words)
-    from coalitions.values.interactions import pairwise_interactions
+    from coalitions.values.interactions import interactions
 
-    found = pairwise_interactions(asked.game, index, **asked.sampling)
-    n = asked.game.n_players
-    labels = asked.game.labels
-    pairs = [
-        {
-            "players": [labels[i], labels[j]],
-            "value": float(found.values[i, j]),
-            "stderr": float(found.stderr[i, j]),
-        }
-        for i in range(n)
-        for j in range(i + 1, n)
-    ]
+    found = interactions(asked.game, index, coalitions="pairs", **asked.sampling)
     document = {
-        "interactions": pairs,
+        "interactions": found.to_dict()["interactions"],
         "evaluations": found.evaluations,
         "method": found.method,
         "reason": found.reason,
@@ -237,7 +228,7 @@ def _interactions(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.interactions import interactions
 
     found = interactions(asked.game, asked.index, asked.order, **asked.sampling)
-    return ConceptAnswer(found.document, found)
+    return ConceptAnswer(found.to_dict(), found)
 
 
 SAMPLING = frozenset({"method", "budget", "target_error"})

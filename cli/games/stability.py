@@ -62,7 +62,7 @@ def stability_command(
     recorded = read_document(structure)
     blocks = structure_of(recorded, game, structure)
     shares = payoffs(game, blocks)
-    check_reading(recorded, float(shares.sum()), reading, structure)
+    check_reading(recorded, float(shares.values.sum()), reading, structure)
     links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
     asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     wanted = split_names(notion, "--notion") or NOTIONS.names()

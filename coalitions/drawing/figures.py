@@ -19,8 +19,6 @@ from coalitions.game import FloatVector, IntVector
 from coalitions.values.estimate import Estimate, Interactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.figure import Figure
 
 # ----------------------------------------------------------------------------------------
@@ -144,11 +142,7 @@ class Bars(NamedTuple):
 
 def estimate_figure(estimate: Estimate, kind: str | None, path: str | Path | None) -> Figure:
     """Return the figure of an estimate; see `Estimate.plot`."""
-    pairs = estimate.values.ndim == 2
-    kinds: dict[str, Callable[[Estimate], Figure]] = (
-        {"network": _network} if pairs else {"bar": bar, "waterfall": waterfall, "force": force}
-    )
-    return drawn(kinds, kind, path, estimate)
+    return drawn({"bar": bar, "waterfall": waterfall, "force": force}, kind, path, estimate)
 
 
 def drawn(kinds: Any, kind: str | None, path: str | Path | None, what: Any) -> Figure:  # noqa: ANN401
@@ -248,14 +242,6 @@ def force(estimate: Estimate) -> Figure:
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_title(title_of(estimate), fontsize=10)
     return figure
-
-
-def _network(estimate: Estimate) -> Figure:
-    n = len(estimate.names)
-    pairs: dict[tuple[int, ...], float] = {
-        (i, j): float(estimate.values[i, j]) for i in range(n) for j in range(i + 1, n)
-    }
-    return draw_network(pairs, estimate.names, title_of(estimate))
 
 
 def largest(values: FloatVector) -> Bars:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import whole_number
+from coalitions.checks import GameLike, as_game, whole_number
 from coalitions.errors import (
     DamagedFileError,
     DamagedFileWarning,
@@ -40,7 +40,7 @@ _FORMAT = "coalition-kit values"
 
 
 def stored(
-    game: Game, folder: str | Path, *, name: str | None = None, batch_size: int = 1
+    game: GameLike, folder: str | Path, *, name: str | None = None, batch_size: int = 1
 ) -> StoredGame:
     """Return the game with a memory on disk: no coalition is evaluated twice, in any run.
 
@@ -79,7 +79,7 @@ def stored(
         raise InvalidInputError(
             f"the folder for values is {shown(folder)}; it must be a path, such as 'values'"
         )
-    return StoredGame(game, Path(folder), name, batch_size)
+    return StoredGame(as_game(game), Path(folder), name, batch_size)
 
 
 class StoredGame:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import whole_number
+from coalitions.checks import GameLike, as_game, whole_number
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import (
     BoolMatrix,
@@ -27,12 +27,11 @@ from coalitions.game import (
     as_coalitions,
     evaluate,
     labels_of,
-    players_of,
 )
 
 
 def parallel(
-    game: Game, workers: int | Executor = 2, *, chunk_size: int = 1, threads: int | None = 1
+    game: GameLike, workers: int | Executor = 2, *, chunk_size: int = 1, threads: int | None = 1
 ) -> ParallelGame:
     """Return the game with its coalitions shared among workers; use it in a ``with`` block.
 
@@ -74,9 +73,9 @@ class ParallelGame:
     """A game that several workers evaluate; see `parallel`."""
 
     def __init__(
-        self, game: Game, workers: int | Executor, chunk_size: int, threads: int | None
+        self, game: GameLike, workers: int | Executor, chunk_size: int, threads: int | None
     ) -> None:
-        players_of(game)
+        game = as_game(game)
         if not callable(getattr(workers, "submit", None)):
             workers = whole_number(workers, "the number of workers", 1)
         self.game = game

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import ends_of_links
-from coalitions.game import BoolMatrix, FloatVector, Game, as_coalitions, players_of
+from coalitions.checks import GameLike, as_game, ends_of_links
+from coalitions.game import BoolMatrix, FloatVector, as_coalitions, labels_of
 from coalitions.games.wrappers import cached
 from coalitions.graph import SynergyGraph
 
@@ -40,9 +40,9 @@ class GraphRestrictedGame:
     array([0., 1.])
     """
 
-    def __init__(self, game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -> None:
-        i, j = ends_of_links(links, players_of(game))
-        self.game = game
+    def __init__(self, game: GameLike, links: SynergyGraph | Iterable[Iterable[Hashable]]) -> None:
+        self.game = game = as_game(game)
+        i, j = ends_of_links(links, game)
         self._cached = cached(game)
         self._i, self._j = np.array(i), np.array(j)
 
@@ -50,6 +50,11 @@ class GraphRestrictedGame:
     def n_players(self) -> int:
         """Number of players."""
         return int(self.game.n_players)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the players: those of the game inside."""
+        return labels_of(self.game)
 
     def __call__(self, coalitions: ArrayLike) -> FloatVector:
         """Return the values of the coalitions, one for each row."""

@@ -6,25 +6,24 @@ the game inside. They compose: ``cached(normalised(game), limit=500)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import BudgetError, InvalidInputError
+from coalitions.checks import GameLike, as_game
+from coalitions.errors import BudgetError, InvalidInputError, shown
 from coalitions.game import (
     FloatVector,
-    Game,
-    IntVector,
     answers_checked,
     as_coalitions,
     evaluate,
     labels_of,
-    players_of,
 )
+from coalitions.structure import numbering, roster
 
 
-def cached(game: Game, *, limit: int | None = None) -> CachedGame:
+def cached(game: GameLike, *, limit: int | None = None) -> CachedGame:
     """Return the game with a memory: no coalition is evaluated twice.
 
     Parameters
@@ -61,11 +60,10 @@ class CachedGame:
         Number of calls to the game inside.
     """
 
-    def __init__(self, game: Game, limit: int | None = None) -> None:
+    def __init__(self, game: GameLike, limit: int | None = None) -> None:
         if limit is not None and limit < 0:
             raise InvalidInputError(f"the limit is {limit}; it must not be negative")
-        players_of(game)
-        self.game = game
+        self.game = as_game(game)
         self.limit = limit
         self.evaluations = 0
         self.requests = 0
@@ -120,7 +118,7 @@ class CachedGame:
         return f"cached({self.game!r}, evaluations={self.evaluations})"
 
 
-def normalised(game: Game, *, scale: bool = False) -> NormalisedGame:
+def normalised(game: GameLike, *, scale: bool = False) -> NormalisedGame:
     """Return the game with v(∅) = 0 and, if `scale`, v(N) = 1.
 
     Shapley values do not change by the shift and are divided by v(N) − v(∅) by the scaling. Both
@@ -138,9 +136,8 @@ def normalised(game: Game, *, scale: bool = False) -> NormalisedGame:
 class NormalisedGame:
     """A game shifted to v(∅) = 0 and maybe scaled to v(N) = 1; see `normalised`."""
 
-    def __init__(self, game: Game, scale: bool = False) -> None:
-        players_of(game)
-        self.game = game
+    def __init__(self, game: GameLike, scale: bool = False) -> None:
+        self.game = as_game(game)
         self.scale = scale
         self._ends: tuple[float, float] | None = None
 
@@ -178,10 +175,10 @@ class NormalisedGame:
         return f"normalised({self.game!r}{', scale=True' if self.scale else ''})"
 
 
-def restricted(game: Game, players: Sequence[int] | IntVector) -> RestrictedGame:
+def restricted(game: GameLike, players: Iterable[Hashable]) -> RestrictedGame:
     """Return the game of some players only; the others never take part.
 
-    Player k of the new game is ``players[k]`` of the old one.
+    Player k of the new game is ``players[k]`` of the old one, by number or by name.
 
     Examples
     --------
@@ -196,15 +193,14 @@ def restricted(game: Game, players: Sequence[int] | IntVector) -> RestrictedGame
 class RestrictedGame:
     """The subgame of some players; see `restricted`."""
 
-    def __init__(self, game: Game, players: Sequence[int] | IntVector) -> None:
-        chosen = np.asarray(players)
-        n = players_of(game)
-        if chosen.ndim != 1 or not len(chosen) or chosen.dtype.kind not in "iu":
-            raise InvalidInputError("players must be a list of at least one player number")
-        if len(np.unique(chosen)) != len(chosen) or chosen.min() < 0 or chosen.max() >= n:
-            raise InvalidInputError(f"players must be different numbers from 0 to {n - 1}")
-        self.game = game
-        self.players = chosen.astype(np.int64)
+    def __init__(self, game: GameLike, players: Iterable[Hashable]) -> None:
+        self.game = as_game(game)
+        if isinstance(players, str) or not isinstance(players, Iterable):
+            raise InvalidInputError(f"players are a list of players, not {shown(players)}")
+        chosen = list(map(numbering(roster(self.game), "players"), players))
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InvalidInputError("players must be a list of different players, at least one")
+        self.players = np.array(chosen, np.int64)
 
     @property
     def n_players(self) -> int:
@@ -228,7 +224,7 @@ class RestrictedGame:
         return f"restricted({self.game!r}, {self.players.tolist()})"
 
 
-def reported(game: Game, report: Callable[[int], None]) -> ReportedGame:
+def reported(game: GameLike, report: Callable[[int], None]) -> ReportedGame:
     """Return the game that tells `report`, after each batch, how many rows it has evaluated.
 
     Examples
@@ -246,9 +242,8 @@ def reported(game: Game, report: Callable[[int], None]) -> ReportedGame:
 class ReportedGame:
     """A game that reports its progress; see `reported`."""
 
-    def __init__(self, game: Game, report: Callable[[int], None]) -> None:
-        players_of(game)
-        self.game = game
+    def __init__(self, game: GameLike, report: Callable[[int], None]) -> None:
+        self.game = as_game(game)
         self.report = report
         self.rows = 0
 

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.checks import Seed, seed_of, whole_number
+from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number
 from coalitions.errors import InvalidInputError
 from coalitions.game import (
     BoolMatrix,
     BoolVector,
     FloatVector,
-    Game,
     IntVector,
     evaluate,
     labels_of,
@@ -204,7 +203,7 @@ class DataGame(NamedGame):
         return float(self.metric(self.y_test, predicted))
 
 
-def leave_one_out(game: Game) -> Estimate:
+def leave_one_out(game: GameLike) -> Estimate:
     """Return what is lost without each player: v(N) − v(N∖i), by n + 1 evaluations.
 
     Examples
@@ -213,17 +212,12 @@ def leave_one_out(game: Game) -> Estimate:
     >>> leave_one_out(AirportGame([8, 11, 13])).values
     array([0., 0., 2.])
     """
+    game = as_game(game)
     n = players_of(game)
     without = np.concatenate([np.ones((1, n), np.bool_), ~np.eye(n, dtype=np.bool_)])
     values = evaluate(game, without)
-    return Estimate(
-        values=values[0] - values[1:],
-        stderr=np.zeros(n),
-        evaluations=n + 1,
-        method="exact",
-        reason="leaving one out takes n + 1 evaluations",
-        labels=labels_of(game),
-    )
+    losses, reason = values[0] - values[1:], "leaving one out takes n + 1 evaluations"
+    return Estimate.exact(losses, labels_of(game), n + 1, reason)
 
 
 def _table(rows: Any) -> Any:  # noqa: ANN401 (arrays, DataFrames and sparse matrices stay)

@@ -11,6 +11,7 @@ from coalitions.checks import whole_number
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, IntMatrix
 from coalitions.problems.named import NamedGame, names_of, numbers
+from coalitions.values.estimate import Estimate
 
 CELLS_PER_PART = 1 << 22
 """Distances are computed for parts of the test points of at most this many cells."""
@@ -18,7 +19,7 @@ CELLS_PER_PART = 1 << 22
 
 def knn_shapley(
     X: ArrayLike, y: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, k: int = 5
-) -> FloatVector:
+) -> Estimate:
     r"""Return the exact Shapley value of each training point for k nearest neighbours.
 
     With the points in order of their distance to a test point :math:`(x, t)`, the farthest last
@@ -42,10 +43,11 @@ def knn_shapley(
 
     Examples
     --------
-    >>> knn_shapley([[0], [1], [5]], ["a", "b", "a"], [[0.2]], ["a"], k=1).round(3)
+    >>> knn_shapley([[0], [1], [5]], ["a", "b", "a"], [[0.2]], ["a"], k=1).values.round(3)
     array([ 0.833, -0.167,  0.333])
     """
-    return knn_game(X, y, X_test, y_test, k).shapley_values()
+    game = knn_game(X, y, X_test, y_test, k)
+    return Estimate.exact(game.shapley_values(), game.labels, 0, "the game has a closed form")
 
 
 def knn_game(

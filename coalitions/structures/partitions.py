@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, IntVector
-from coalitions.structure import CoalitionStructure, check_structure
+from coalitions.structure import CoalitionStructure, Structured, as_structure
 
 # ----------------------------------------------------------------------------------------
 # All partitions, in restricted-growth order: the brute-force reference
@@ -101,7 +101,7 @@ def all_partitions(n_players: int) -> Iterator[CoalitionStructure]:
 # Two structures: how similar, and what is finer or coarser
 
 
-def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> float:
+def adjusted_rand_index(one: Structured, other: Structured) -> float:
     r"""Return the Rand index corrected for chance: 1 if equal, about 0 if unrelated.
 
     With :math:`n_{ab}` players in coalition a of one structure and b of the other, and pairs
@@ -117,6 +117,7 @@ def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> f
     >>> adjusted_rand_index(halves, CoalitionStructure.grand(4))
     0.0
     """
+    one, other = _both(one, other)
     both, left, right = _overlaps(one, other)
     together, a, b = _pairs(both), _pairs(left), _pairs(right)
     every = _pairs(np.array([one.n_players]))
@@ -127,7 +128,7 @@ def adjusted_rand_index(one: CoalitionStructure, other: CoalitionStructure) -> f
     return float((together - expected) / ((a + b) / 2 - expected))
 
 
-def normalised_mutual_information(one: CoalitionStructure, other: CoalitionStructure) -> float:
+def normalised_mutual_information(one: Structured, other: Structured) -> float:
     r"""Return the mutual information over the mean entropy: 1 if equal, 0 if independent.
 
     .. math:: \frac{2\, I(C; D)}{H(C) + H(D)}, \quad
@@ -141,6 +142,7 @@ def normalised_mutual_information(one: CoalitionStructure, other: CoalitionStruc
     >>> normalised_mutual_information(pair, pair)
     1.0
     """
+    one, other = _both(one, other)
     both, left, right = _overlaps(one, other)
     entropies = _entropy(left) + _entropy(right)
     if entropies == 0 or one == other:
@@ -149,7 +151,7 @@ def normalised_mutual_information(one: CoalitionStructure, other: CoalitionStruc
     return float(min(1.0, max(0.0, 2 * mutual / entropies)))
 
 
-def refines(fine: CoalitionStructure, coarse: CoalitionStructure) -> bool:
+def refines(fine: Structured, coarse: Structured) -> bool:
     """Tell whether every coalition of `fine` lies inside one of `coarse`.
 
     Examples
@@ -157,10 +159,11 @@ def refines(fine: CoalitionStructure, coarse: CoalitionStructure) -> bool:
     >>> refines(CoalitionStructure.singletons(3), CoalitionStructure([[0, 1], [2]]))
     True
     """
+    fine, coarse = _both(fine, coarse)
     return meet(fine, coarse) == fine
 
 
-def meet(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructure:
+def meet(one: Structured, other: Structured) -> CoalitionStructure:
     """Return the coarsest structure that refines both: together if together in both.
 
     Examples
@@ -168,11 +171,11 @@ def meet(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructu
     >>> meet(CoalitionStructure([[0, 1, 2]]), CoalitionStructure([[0], [1, 2]])).coalitions
     ((0,), (1, 2))
     """
-    _check_players(one, other)
+    one, other = _both(one, other)
     return CoalitionStructure.from_labels(one.labels * len(other) + other.labels)
 
 
-def join(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructure:
+def join(one: Structured, other: Structured) -> CoalitionStructure:
     """Return the finest structure that both refine: together if linked through either.
 
     Examples
@@ -180,7 +183,7 @@ def join(one: CoalitionStructure, other: CoalitionStructure) -> CoalitionStructu
     >>> join(CoalitionStructure([[0, 1], [2]]), CoalitionStructure([[0], [1, 2]])).coalitions
     ((0, 1, 2),)
     """
-    _check_players(one, other)
+    one, other = _both(one, other)
     root = list(range(one.n_players))
 
     def find(player: int) -> int:
@@ -199,7 +202,6 @@ def _overlaps(
     one: CoalitionStructure, other: CoalitionStructure
 ) -> tuple[IntVector, IntVector, IntVector]:
     """Return the positive sizes of all intersections, and of the coalitions on either side."""
-    _check_players(one, other)
     cells = one.labels * len(other) + other.labels
     _, both = np.unique(cells, return_counts=True)
     return both, np.bincount(one.labels), np.bincount(other.labels)
@@ -214,11 +216,12 @@ def _entropy(sizes: IntVector) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def _check_players(one: CoalitionStructure, other: CoalitionStructure) -> None:
-    check_structure(one)
-    check_structure(other)
-    if one.n_players != other.n_players:
+def _both(one: Structured, other: Structured) -> tuple[CoalitionStructure, CoalitionStructure]:
+    """Return two structures of the same players."""
+    first, second = as_structure(one), as_structure(other)
+    if first.n_players != second.n_players:
         raise InvalidInputError(
-            f"the structures have {one.n_players} and {other.n_players} players;"
+            f"the structures have {first.n_players} and {second.n_players} players;"
             " only structures of the same players can be compared"
         )
+    return first, second

@@ -17,22 +17,26 @@ See [Bogomolnaia2002]_, and [Sung2007]_ for the contractual notions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import member_sums, value_table
 from coalitions.errors import BudgetError
-from coalitions.game import FloatVector, Game, IntVector, evaluate
+from coalitions.formatting import listed
+from coalitions.game import FloatVector, Game, IntVector, evaluate, labels_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.games.table import TableGame
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
-from coalitions.structure import CoalitionStructure
-from coalitions.values.core import members, scale_of
-from coalitions.values.owen_myerson import check_players, payoffs, potential_of_table
+from coalitions.results import PublicResult, Row
+from coalitions.structure import CoalitionStructure, Structured, as_structure
+from coalitions.values.core import members, named_players, scale_of
+from coalitions.values.estimate import Estimate
+from coalitions.values.owen_myerson import payoffs, payoffs_on, potential_of_table
 
 TOLERANCE = 1e-9
 """A gain counts if it is larger than this, relative to the largest value or synergy."""
@@ -49,7 +53,7 @@ NOTIONS: Registry[Notion] = Registry("notion of stability")
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(PublicResult):
     """A move that breaks the stability of a structure.
 
     Attributes
@@ -61,17 +65,103 @@ class Deviation:
     before, after
         What each mover gets before and afterwards. For the transferable core, where the movers
         may share as they like, they share the gain equally.
+    labels
+        Names of the players.
     """
 
     movers: tuple[int, ...]
     coalition: tuple[int, ...]
     before: tuple[float, ...]
     after: tuple[float, ...]
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def named(self) -> dict[str, float]:
+        """What each mover gains, by name."""
+        gains = (after - before for before, after in zip(self.before, self.after, strict=True))
+        return dict(zip(named_players(self.movers, self.labels), gains, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return who moves where, by name, and what they get."""
+        return {
+            "movers": list(self.named),
+            "coalition": list(named_players(self.coalition, self.labels)),
+            "before": list(self.before),
+            "after": list(self.after),
+        }
+
+    def _rows(self) -> list[Row]:
+        return [
+            {"mover": mover, "before": before, "after": after}
+            for mover, before, after in zip(self.named, self.before, self.after, strict=True)
+        ]
+
+    def _below(self) -> str:
+        return f"they are then in {listed(named_players(self.coalition, self.labels))}"
 
 
-def find_deviation(
-    game: Game | SynergyGraph, structure: CoalitionStructure, notion: str = "nash"
-) -> Deviation | None:
+@dataclass(frozen=True, eq=False)
+class Stability(PublicResult, Mapping[str, "Deviation | None"]):
+    """For every notion the deviation that breaks a structure, or None if it is stable.
+
+    Attributes
+    ----------
+    structure
+        Who is with whom.
+    payoffs
+        What everybody gets.
+    found
+        The deviation by notion.
+    """
+
+    structure: CoalitionStructure
+    payoffs: Estimate
+    found: Mapping[str, Deviation | None]
+
+    def __getitem__(self, notion: str) -> Deviation | None:
+        return self.found[notion]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def named(self) -> dict[str, bool]:
+        """Whether the structure is stable, for each notion."""
+        return {notion: move is None for notion, move in self.found.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the coalitions, what everybody gets, and a move for each notion that fails."""
+        names = self.payoffs.names
+        return {
+            "coalitions": [list(named_players(block, names)) for block in self.structure],
+            "payoffs": self.payoffs.named,
+            "notions": {
+                notion: {
+                    "stable": move is None,
+                    "deviation": None if move is None else move.to_dict(),
+                }
+                for notion, move in self.found.items()
+            },
+        }
+
+    def _rows(self) -> list[Row]:
+        names = self.payoffs.names
+        return [
+            {
+                "notion": notion,
+                "stable": move is None,
+                "movers": None if move is None else list(move.named),
+                "coalition": None if move is None else list(named_players(move.coalition, names)),
+                "gain": None if move is None else sum(move.named.values()),
+            }
+            for notion, move in self.found.items()
+        ]
+
+
+def find_deviation(game: GameLike, structure: Structured, notion: str = "nash") -> Deviation | None:
     """Return a deviation that breaks the structure, or None if it is stable.
 
     Parameters
@@ -80,7 +170,7 @@ def find_deviation(
         A graph of any size for the Nash-like notions; for the cores, the search on a graph gives
         up after 30 million branches. Any game of up to about 20 players otherwise.
     structure
-        Who is with whom.
+        Who is with whom: a structure, a solution, or lists of players.
     notion
         ``"nash"``, ``"individual"``, ``"contractual-nash"``, ``"contractual-individual"``,
         ``"core"``, ``"strict-core"`` or ``"transferable-core"``; see above.
@@ -99,15 +189,14 @@ def find_deviation(
     True
     """
     search = NOTIONS[notion]
-    check_players(game, structure)
-    if isinstance(game, InducedSubgraphGame):
-        game = game.graph
-    return search(game, structure)
+    game = as_game(game)
+    structure = as_structure(structure, game)
+    whole = game.graph if isinstance(game, InducedSubgraphGame) else game
+    found = search(whole, structure)
+    return None if found is None else replace(found, labels=labels_of(game))
 
 
-def deviations(
-    game: Game | SynergyGraph, structure: CoalitionStructure
-) -> dict[str, Deviation | None]:
+def deviations(game: GameLike, structure: Structured) -> Stability:
     """Return for every notion the deviation that breaks the structure, or None.
 
     Examples
@@ -116,9 +205,12 @@ def deviations(
     >>> deviations(graph, CoalitionStructure.grand(3))["individual"]
     Deviation(movers=(2,), coalition=(2,), before=(-0.5,), after=(0.0,))
     """
-    if not isinstance(game, SynergyGraph | InducedSubgraphGame):
-        game = TableGame.of(game)  # once, for all notions
-    return {name: find_deviation(game, structure, name) for name in NOTIONS}
+    game = as_game(game)
+    structure = as_structure(structure, game)
+    if not isinstance(game, InducedSubgraphGame):
+        game = TableGame(value_table(game), labels_of(game))  # once, for all notions
+    moves = {name: find_deviation(game, structure, name) for name in NOTIONS}
+    return Stability(structure, payoffs(game, structure), moves)
 
 
 @dataclass(frozen=True)
@@ -209,7 +301,7 @@ def _moves_on_graph(graph: SynergyGraph, structure: CoalitionStructure) -> _Move
     """
     n, n_blocks = structure.n_players, len(structure)
     labels = structure.labels
-    now = payoffs(graph, structure)
+    now = payoffs_on(graph, structure)
     i, j, weight = graph.edges
     player = np.concatenate([i, j])
     target = labels[np.concatenate([j, i])]
@@ -275,7 +367,7 @@ def _blocking(
     game: Game | SynergyGraph, structure: CoalitionStructure, notion: str
 ) -> Deviation | None:
     """Return a coalition that breaks one of the cores."""
-    now = payoffs(game, structure)
+    now = payoffs_on(game, structure)
     if isinstance(game, SynergyGraph):
         chosen = _blocking_on_graph(game, now, notion)
     else:
@@ -289,7 +381,7 @@ def _blocking(
     else:
         rest = (player for player in range(structure.n_players) if player not in chosen)
         alone = CoalitionStructure([chosen, *((player,) for player in rest)])
-        after = payoffs(game, alone)[list(chosen)]
+        after = payoffs_on(game, alone)[list(chosen)]
     return Deviation(chosen, chosen, tuple(before.tolist()), tuple(after.tolist()))
 
 

@@ -13,7 +13,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -23,7 +23,14 @@ import numpy as np
 
 from coalitions.checks import Seed, number_in, seed_of, whole_number
 from coalitions.enumeration import ROWS_PER_CALL, coalitions_of_masks, value_table
-from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError, did_you_mean
+from coalitions.errors import (
+    BudgetError,
+    InvalidInputError,
+    UnknownKeywordError,
+    UnknownNameError,
+    did_you_mean,
+    unknown_keyword,
+)
 from coalitions.game import (
     BoolMatrix,
     FloatVector,
@@ -318,7 +325,6 @@ MOST_SHARE = 0.2
 FIRST_SHARE = 16
 """With a target error, the first look is after a 16th of the budget, and then at each doubling."""
 
-E = TypeVar("E", bound=Estimate)
 S = TypeVar("S", bound=Sampler)
 
 
@@ -343,6 +349,15 @@ class Sampling(TypedDict, total=False):
     progress: EvaluationProgress | None
     resume: str | Path | None
     interruptible: bool
+
+
+def _options_of(kind: Callable[..., Sampler]) -> list[str]:
+    """Return what an estimator can be told beside the shared arguments."""
+    return [each.name for each in fields(kind)]  # type: ignore[arg-type]
+
+
+SHARED = ("method", "budget", "seed", *Sampling.__annotations__)
+"""The arguments of every method."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +387,6 @@ class Concept:
     def answer(
         self,
         game: Game,
-        kind: type[E],
         method: str | Sampler,
         budget: int | None,
         seed: Seed,
@@ -383,7 +397,7 @@ class Concept:
         resume: str | Path | None = None,
         interruptible: bool = True,
         options: Mapping[str, Any] | None = None,
-    ) -> E:
+    ) -> Estimate:
         """Return the estimate, after every argument was looked at once."""
         n = players_of(game)
         if budget is not None:
@@ -427,7 +441,7 @@ class Concept:
             )
         evaluations = evaluator.evaluations if sampled.evaluations is None else sampled.evaluations
         sample = choice.method != "exact" and evaluations < 1 << n
-        return kind(
+        return Estimate(
             values=sampled.values,
             stderr=sampled.stderr,
             evaluations=evaluations,
@@ -444,7 +458,10 @@ class Concept:
     ) -> tuple[Sampler, Choice]:
         if isinstance(method, Sampler):
             if options:
-                raise TypeError(f"set the options on the estimator: {', '.join(options)}")
+                raise UnknownKeywordError(
+                    f"the method is an estimator with its options set; leave out"
+                    f" {', '.join(options)}"
+                )
             return method, Choice(self._name_of(method), ASKED_FOR)
         if not isinstance(method, str):
             raise InvalidInputError(
@@ -452,17 +469,29 @@ class Concept:
             )
         choice = Choice(method, ASKED_FOR)
         if method == "auto":
-            if options:
-                raise TypeError(f"name the method that these options are for: {', '.join(options)}")
-            choice = self._automatic(game, budget)
+            for option in options:
+                owners = [
+                    name for name in self.methods if option in _options_of(self.methods[name])
+                ]
+                if owners:
+                    raise UnknownKeywordError(
+                        f"name the method that {option} is for: {', '.join(owners)}"
+                    )
+                raise unknown_keyword("shapley", option, SHARED)
+            choice = self.automatic(game, budget)
         elif method not in self.methods:
             raise UnknownNameError(
                 f"there is no method named {method!r}{self.what};"
                 f" {did_you_mean(method, self.methods)}there are: auto, {', '.join(self.methods)}"
             )
-        return self.methods[choice.method](**options), choice
+        kind = self.methods[choice.method]
+        for option in options:
+            if option not in _options_of(kind):
+                known = [*_options_of(kind), *SHARED]
+                raise unknown_keyword(f"shapley by {choice.method}", option, known)
+        return kind(**options), choice
 
-    def _automatic(self, game: Game, budget: int) -> Choice:
+    def automatic(self, game: Game, budget: int) -> Choice:
         """Return the method that ``"auto"`` stands for, and why."""
         n = players_of(game)
         if closed_form_of(game, self.closed_form) is not None:

@@ -6,16 +6,28 @@ if the empty coalition is worth nothing. The linear program is that of the nucle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import one_number_each
+from coalitions.checks import GameLike, as_game, one_number_each
 from coalitions.enumeration import member_sums, value_table
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game, IntVector, players_of
+from coalitions.formatting import figure
+from coalitions.game import (
+    BoolMatrix,
+    FloatMatrix,
+    FloatVector,
+    Game,
+    IntVector,
+    labels_of,
+    players_of,
+)
+from coalitions.results import PublicResult, Row
+from coalitions.values.estimate import Estimate
 
 TOLERANCE = 1e-9
 """What counts as equal, relative to the largest value of the game."""
@@ -25,7 +37,7 @@ MOST_PLAYERS = 24
 
 
 @dataclass(frozen=True)
-class CoreMembership:
+class CoreMembership(PublicResult):
     """Whether shares are in the core, and if not, who objects.
 
     Attributes
@@ -39,34 +51,76 @@ class CoreMembership:
         negative if every coalition gets more than it is worth. 0 for a single player.
     surplus
         v(N) − x(N): what the shares leave (positive) or overspend (negative).
+    labels
+        Names of the players.
     """
 
     member: bool
     blocking: tuple[int, ...] | None
     excess: float
     surplus: float
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The players who object, by name; nobody if no coalition loses."""
+        return named_players(self.blocking or (), self.labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer with the coalition that objects by name."""
+        return {
+            "member": self.member,
+            "blocking": None if self.blocking is None else list(self.named),
+            "excess": self.excess,
+            "surplus": self.surplus,
+        }
+
+    def _rows(self) -> list[Row]:
+        return [self.to_dict()]
 
 
-@dataclass(frozen=True)
-class LeastCore:
-    """A point of the least core with the proof that no smaller ε exists.
+@dataclass(frozen=True, eq=False)
+class LeastCore(Estimate):
+    """A point of the least core with the proof that no smaller ε exists: shares, and more.
 
     Attributes
     ----------
     epsilon
         The least ε for which x(S) ≥ v(S) − ε is possible for all proper coalitions;
         the core is empty exactly if it is positive. 0 for a single player.
-    payoff
-        One point that attains it [n].
+    core_is_empty
+        Whether ε is positive by more than rounding.
     coalitions, weights
         A balanced collection: with these weights every player is covered once, so the weighted
         sum of x(S) ≥ v(S) − ε bounds ε from below by `epsilon`.
     """
 
-    epsilon: float
-    payoff: FloatVector
-    coalitions: tuple[tuple[int, ...], ...]
-    weights: FloatVector
+    epsilon: float = 0.0
+    core_is_empty: bool = False
+    coalitions: tuple[tuple[int, ...], ...] = ()
+    weights: FloatVector = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def payoff(self) -> FloatVector:
+        """The point: a share for each player [n]."""
+        return self.values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shares by name, ε and the coalitions that prove it."""
+        return super().to_dict() | {
+            "epsilon": self.epsilon,
+            "core_is_empty": self.core_is_empty,
+            "coalitions": [list(named_players(c, self.names)) for c in self.coalitions],
+            "weights": self.weights.tolist(),
+        }
+
+    def _below(self) -> str:
+        return f"ε {figure(self.epsilon, 6)}; {super()._below()}"
+
+
+def named_players(players: Iterable[int], labels: Sequence[str]) -> tuple[str, ...]:
+    """Return players by name, or by number if they have no names."""
+    return tuple(labels[player] if labels else str(player) for player in players)
 
 
 def zero_normalised_table(game: Game) -> FloatVector:
@@ -94,7 +148,7 @@ def members(mask: int) -> tuple[int, ...]:
 
 
 def core_membership(
-    game: Game, payoff: ArrayLike, *, tolerance: float = TOLERANCE
+    game: GameLike, payoff: ArrayLike, *, tolerance: float = TOLERANCE
 ) -> CoreMembership:
     r"""Tell whether `payoff` is in the core, and which coalition blocks it if not.
 
@@ -118,20 +172,22 @@ def core_membership(
     >>> core_membership(glove, [0.5, 0.5, 0]).blocking
     (0, 2)
     """
+    game = as_game(game)
     table = zero_normalised_table(game)
     shares = one_number_each(payoff, game.n_players, "the payoff")
     slack = tolerance * scale_of(table)
     surplus = float(table[-1] - shares.sum())
     if len(table) == 2:
-        return CoreMembership(abs(surplus) <= slack, None, 0.0, surplus)
+        return CoreMembership(abs(surplus) <= slack, None, 0.0, surplus, labels_of(game))
     excesses = table - member_sums(shares)
     worst = int(excesses[1:-1].argmax()) + 1
     excess = float(excesses[worst])
     blocking = members(worst) if excess > slack else None
-    return CoreMembership(blocking is None and abs(surplus) <= slack, blocking, excess, surplus)
+    member = blocking is None and abs(surplus) <= slack
+    return CoreMembership(member, blocking, excess, surplus, labels_of(game))
 
 
-def least_core(game: Game) -> LeastCore:
+def least_core(game: GameLike) -> LeastCore:
     r"""Return the least core's ε, one of its points, and a balanced collection that proves ε.
 
     .. math:: \min ε \quad\text{subject to}\quad x(N) = v(N),\;
@@ -147,10 +203,12 @@ def least_core(game: Game) -> LeastCore:
     >>> round(least_core(majority).epsilon, 6)
     0.333333
     """
+    game = as_game(game)
     table = zero_normalised_table(game)
     n = game.n_players
+    reason = f"all 2^{n} coalitions were looked at"
     if n == 1:
-        return LeastCore(0.0, table[1:].copy(), (), np.empty(0))
+        return LeastCore.exact(table[1:].copy(), labels_of(game), 2, reason)
     scale = scale_of(table)
     free = np.ones(len(table), np.bool_)
     free[[0, -1]] = False
@@ -165,15 +223,20 @@ def least_core(game: Game) -> LeastCore:
     cover = optimum.weights @ ((optimum.coalitions & 1) > 0)
     weights = optimum.weights / cover
     gain = weights @ table[optimum.coalitions] - table[-1]
-    return LeastCore(
-        float(gain / weights.sum()),
+    epsilon = float(gain / weights.sum())
+    return LeastCore.exact(
         scale * optimum.payoff,
-        tuple(members(mask) for mask in optimum.coalitions.tolist()),
-        weights,
+        labels_of(game),
+        1 << n,
+        reason,
+        epsilon=epsilon,
+        core_is_empty=epsilon > TOLERANCE * scale,
+        coalitions=tuple(members(mask) for mask in optimum.coalitions.tolist()),
+        weights=weights,
     )
 
 
-def core_point(game: Game) -> FloatVector:
+def core_point(game: GameLike) -> LeastCore:
     """Return shares in the core, the least core's; raise if the core is empty.
 
     Raises
@@ -185,21 +248,20 @@ def core_point(game: Game) -> FloatVector:
     Examples
     --------
     >>> from coalitions.games.table import TableGame
-    >>> core_point(TableGame([0, 0, 0, 1, 0, 1, 0, 1])).round(6) + 0.0
+    >>> core_point(TableGame([0, 0, 0, 1, 0, 1, 0, 1])).values.round(6) + 0.0
     array([1., 0., 0.])
     """
     found = least_core(game)
-    if found.epsilon > TOLERANCE * scale_of(zero_normalised_table(game)):
-        names = getattr(game, "labels", range(game.n_players))
+    if found.core_is_empty:
         proof = ", ".join(
-            f"{weight:.4g} × {{{', '.join(str(names[player]) for player in coalition)}}}"
+            f"{weight:.4g} × {{{', '.join(named_players(coalition, found.names))}}}"
             for coalition, weight in zip(found.coalitions, found.weights, strict=True)
         )
         raise InfeasibleError(
             f"the core is empty: any shares leave some coalition {found.epsilon:.6g} short; proven"
             f" by {proof}"
         )
-    return found.payoff
+    return found
 
 
 # ----------------------------------------------------------------------------------------

@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from coalitions.errors import InvalidInputError
-from coalitions.extras import needed
-from coalitions.game import FloatVector
+from coalitions.formatting import figure
+from coalitions.game import FloatMatrix, FloatVector
+from coalitions.results import MOST_ROWS, PublicResult, Row, SmallTable
+from coalitions.structure import Labels, numbering
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
     from coalitions.values.estimates import RankCorrelation
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
-    """Values with their errors, and what they cost.
+class Estimate(PublicResult):
+    """Values of players with their errors, and what they cost.
+
+    ``estimate["ann"]`` and ``estimate[0]`` are a player's value, ``len`` is the number of players,
+    and ``np.asarray(estimate)`` are the values.
 
     Attributes
     ----------
     values
-        The value of each player [n], or the interaction of each pair [n, n], symmetric with a zero
-        diagonal.
+        The value of each player [n].
     stderr
         The standard error of each value; what it means depends on the method, see
         `Estimator.stderr_means`. All zero if the values are exact.
@@ -62,14 +64,28 @@ class Estimate:
     base: float | None = None
     stopped: str = ""
 
+    @classmethod
+    def exact(
+        cls,
+        values: FloatVector,
+        labels: tuple[str, ...],
+        evaluations: int,
+        reason: str = "",
+        **more: Any,  # noqa: ANN401 (what a subclass has more)
+    ) -> Self:
+        """Return values without errors."""
+        return cls(
+            values, np.zeros(len(values)), evaluations, "exact", reason, labels=labels, **more
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the players, or their numbers."""
         return self.labels or tuple(map(str, range(len(self.values))))
 
     @property
-    def named(self) -> dict[Any, float]:
-        """The value of each player by its name, or of each pair by both names.
+    def named(self) -> dict[str, float]:
+        """The value of each player by its name.
 
         Examples
         --------
@@ -77,25 +93,51 @@ class Estimate:
         >>> shapley(cost_game({"ann": 3, "bob": 5, ("ann", "bob"): 6})).named
         {'ann': 2.0, 'bob': 4.0}
         """
-        return {name: value for name, value, _ in rows_of(self)}
+        return dict(zip(self.names, self.values.tolist(), strict=True))
 
-    def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each player: value, error, 95 % interval.
+    def __getitem__(self, player: object) -> float:
+        """Return the value of a player, by name or by number."""
+        return float(self.values[numbering(Labels(self.names))(player)])
 
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        from coalitions.drawing.value_tables import estimate_frame
+    def __len__(self) -> int:
+        """Return the number of players."""
+        return len(self.values)
 
-        return estimate_frame(self)
+    def __iter__(self) -> Iterator[float]:
+        """Return the values one by one."""
+        return iter(self.values.tolist())
 
-    def to_json(self) -> str:
-        """Return a JSON document, as ``coalitions shapley --json`` prints it."""
-        from coalitions.drawing.value_tables import estimate_json
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
+        """Return the values."""
+        return np.array(self.values, dtype, copy=copy is not False)
 
-        return estimate_json(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return values and errors by name, what they cost and where they come from."""
+        return {
+            "values": self.named,
+            "stderr": dict(zip(self.names, self.stderr.tolist(), strict=True)),
+            "evaluations": self.evaluations,
+            "method": self.method,
+            "reason": self.reason,
+            "base": self.base,
+            "stopped": self.stopped,
+        }
+
+    def _rows(self) -> list[Row]:
+        columns = [self.values, self.stderr, *self.interval()]
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        return [
+            {"player": name, "value": value, "stderr": error, "low": low, "high": high}
+            for name, (value, error, low, high) in zip(self.names, numbers, strict=True)
+        ]
+
+    def _below(self) -> str:
+        stopped = f"; stopped: {self.stopped}" if self.stopped else ""
+        return f"{self.method}, {self.evaluations} evaluations{stopped}"
+
+    def _shown(self) -> SmallTable:
+        """Return a table of the largest values, and below it where they come from."""
+        return largest_shown(self._rows(), self._below(), exact=not self.stderr.any())
 
     def plot(self, kind: str | None = None, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure of the values.
@@ -105,7 +147,7 @@ class Estimate:
         kind
             ``"bar"``, the default, has the 95 % intervals; ``"waterfall"`` goes from the value of
             the empty coalition to that of all players, one step for each, and ``"force"`` shows
-            the same in one line. Of pairs the one kind is ``"network"``.
+            the same in one line.
         path
             Where to write the picture as well: ``.png``, ``.svg`` or ``.pdf``.
 
@@ -117,18 +159,6 @@ class Estimate:
         from coalitions.drawing.figures import estimate_figure
 
         return estimate_figure(self, kind, path)
-
-    def _repr_html_(self) -> str:
-        """Return a table of the values, as notebooks show it."""
-        from coalitions.drawing.value_tables import estimate_shown
-
-        return estimate_shown(self).html
-
-    def __str__(self) -> str:
-        """Return the same table as text."""
-        from coalitions.drawing.value_tables import estimate_shown
-
-        return estimate_shown(self).text
 
     def difference(self, other: Estimate) -> Estimate:
         """Return these values minus the other ones, with the errors of both.
@@ -171,24 +201,35 @@ class Estimate:
 
     def standard_errors(self, level: float) -> float:
         """Return how many standard errors an interval reaches to either side."""
-        from scipy.special import ndtri, stdtrit
-
-        if not 0 < level < 1:
-            raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
-        tail = (1 + level) / 2
-        finite = np.isfinite(self.degrees_of_freedom)
-        return float(stdtrit(max(1.0, self.degrees_of_freedom), tail) if finite else ndtri(tail))
+        return standard_errors(level, self.degrees_of_freedom)
 
 
-def rows_of(estimate: Estimate) -> Iterator[tuple[Any, float, float]]:
-    """Give name, value and standard error of each player; of each pair, both names."""
-    names = estimate.names
-    values, errors = estimate.values.tolist(), estimate.stderr.tolist()
-    if estimate.values.ndim == 1:
-        yield from zip(names, values, errors, strict=True)
-        return
-    for i, j in combinations(range(len(names)), 2):
-        yield (names[i], names[j]), values[i][j], errors[i][j]
+def standard_errors(level: float, degrees_of_freedom: float) -> float:
+    """Return how many standard errors an interval reaches to either side."""
+    from scipy.special import ndtri, stdtrit
+
+    if not 0 < level < 1:
+        raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
+    tail = (1 + level) / 2
+    finite = np.isfinite(degrees_of_freedom)
+    return float(stdtrit(max(1.0, degrees_of_freedom), tail) if finite else ndtri(tail))
+
+
+def largest_shown(rows: list[Row], below: str, *, exact: bool) -> SmallTable:
+    """Return a table of the rows with the largest values, with their errors if there are any."""
+    cells = [
+        {name: each for name, each in row.items() if name not in ("stderr", "low", "high")}
+        | (
+            {}
+            if exact
+            else {
+                "± standard error": figure(row["stderr"], 2),
+                "95 % interval": f"{figure(row['low'], 4)} … {figure(row['high'], 4)}",
+            }
+        )
+        for row in sorted(rows, key=lambda row: -abs(row["value"]))[:MOST_ROWS]
+    ]
+    return SmallTable.of(cells, below, left_out=len(rows) - MOST_ROWS)
 
 
 # ----------------------------------------------------------------------------------------
@@ -196,7 +237,7 @@ def rows_of(estimate: Estimate) -> Iterator[tuple[Any, float, float]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Interactions:
+class Interactions(PublicResult):
     """An interaction index of all coalitions up to an order, with errors and cost.
 
     Attributes
@@ -276,30 +317,51 @@ class Interactions:
         """Return the index of the coalitions of one size."""
         return {c: value for c, value in self.mapping.items() if len(c) == size}
 
+    @property
+    def matrix(self) -> FloatMatrix:
+        """The interactions of pairs [n, n], symmetric with a zero diagonal."""
+        matrix = np.zeros((self.n_players, self.n_players))
+        for (one, other), value in self.values_of_order(2).items():
+            matrix[one, other] = matrix[other, one] = value
+        return matrix
+
     def interval(self, level: float = 0.95) -> tuple[FloatVector, FloatVector]:
         """Return the lower and the upper ends of the confidence intervals."""
-        same = Estimate(
-            self.values,
-            self.stderr,
-            self.evaluations,
-            self.method,
-            degrees_of_freedom=self.degrees_of_freedom,
-        )
-        return same.interval(level)
+        half = standard_errors(level, self.degrees_of_freedom) * self.stderr
+        return self.values - half, self.values + half
 
-    def to_frame(self) -> DataFrame:
-        """Return a table: the names of a coalition, its size, value and standard error."""
-        needed("pandas")
-        import pandas as pd
+    def to_dict(self) -> dict[str, Any]:
+        """Return the index of each coalition with its error, and what it cost."""
+        numbers = zip(self.coalitions, self.values.tolist(), self.stderr.tolist(), strict=True)
+        return {
+            "index": self.index,
+            "order": self.order,
+            "interactions": [
+                {"players": [self.labels[i] for i in c], "value": value, "stderr": error}
+                for c, value, error in numbers
+            ],
+            "evaluations": self.evaluations,
+            "method": self.method,
+            "reason": self.reason,
+            "stopped": self.stopped,
+        }
 
-        return pd.DataFrame(
-            {
-                "coalition": [" × ".join(names) for names in self.named],
-                "order": [len(coalition) for coalition in self.coalitions],
-                "value": self.values,
-                "stderr": self.stderr,
-            }
-        )
+    def _rows(self) -> list[Row]:
+        columns = [self.values, self.stderr, *self.interval()]
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        return [
+            {"players": names, "value": value, "stderr": error, "low": low, "high": high}
+            for names, (value, error, low, high) in zip(self.named, numbers, strict=True)
+        ]
+
+    def _shown(self) -> SmallTable:
+        """Return a table of the strongest interactions, and below it where they come from."""
+        rows = [
+            {"players": " × ".join(row.pop("players")) or "nobody", **row} for row in self._rows()
+        ]
+        stopped = f"; stopped: {self.stopped}" if self.stopped else ""
+        below = f"{self.index}; {self.method}, {self.evaluations} evaluations{stopped}"
+        return largest_shown(rows, below, exact=not self.stderr.any())
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure: players on a circle, lines of pairs, areas of more.
@@ -320,37 +382,3 @@ class Interactions:
             f"{self.index} up to order {self.order}; {self.method}, {self.evaluations} evaluations"
         )
         return interaction_network(self.mapping, self.labels, title, path)
-
-    def _repr_html_(self) -> str:
-        """Return a table of the strongest interactions, as notebooks show it."""
-        from coalitions.drawing.value_tables import interactions_shown
-
-        return interactions_shown(self).html
-
-    def __str__(self) -> str:
-        """Return the same table as text."""
-        from coalitions.drawing.value_tables import interactions_shown
-
-        return interactions_shown(self).text
-
-    def to_json(self) -> str:
-        """Return a JSON document, as ``coalitions value --json`` prints it."""
-        from coalitions.files.opening import json_text
-
-        return json_text(self.document)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """What the JSON document holds."""
-        numbers = zip(self.named, self.values.tolist(), self.stderr.tolist(), strict=True)
-        return {
-            "index": self.index,
-            "order": self.order,
-            "interactions": [
-                {"players": list(names), "value": value, "stderr": error}
-                for names, value, error in numbers
-            ],
-            "evaluations": self.evaluations,
-            "method": self.method,
-            **({"stopped": self.stopped} if self.stopped else {}),
-        }

@@ -11,24 +11,21 @@ import numpy as np
 
 from coalitions.drawing.figures import MORE, drawn
 from coalitions.drawing.pictures import new_figure
-from coalitions.drawing.value_tables import MOST_ROWS, SmallTable, estimate_document
 from coalitions.errors import InvalidInputError
-from coalitions.extras import needed
-from coalitions.files.opening import json_text
 from coalitions.formatting import figure, fitting
 from coalitions.game import FloatMatrix, FloatVector, Game
+from coalitions.results import MOST_ROWS, PublicResult, Row, SmallTable
 from coalitions.values.estimate import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 # ----------------------------------------------------------------------------------------
 # Two results: what differs, and how far they agree on the order
 
 
 @dataclass(frozen=True)
-class RankCorrelation:
+class RankCorrelation(PublicResult):
     r"""Kendall's rank correlation of two results, and what it can be at least and at most.
 
     .. math:: \tau = \frac{2}{n(n-1)} \sum_{i<j}
@@ -54,6 +51,13 @@ class RankCorrelation:
     low: float
     high: float
     level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the correlation, its ends and their confidence."""
+        return dict(vars(self))
+
+    def _rows(self) -> list[Row]:
+        return [self.to_dict()]
 
 
 def difference(one: Estimate, other: Estimate) -> Estimate:
@@ -81,7 +85,7 @@ def rank_correlation(one: Estimate, other: Estimate, level: float) -> RankCorrel
     """Return the correlation and its ends; see `RankCorrelation`."""
     other = _matched(one, other)
     n = len(one.values)
-    if one.values.ndim != 1 or n < 2:
+    if n < 2:
         raise InvalidInputError("a rank correlation needs the values of two players or more")
     if not 0 < level < 1:
         raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
@@ -130,9 +134,6 @@ def _matched(one: Estimate, other: Estimate) -> Estimate:
         )
     place = {name: player for player, name in enumerate(other.names)}
     order = [place[name] for name in one.names]
-    if one.values.ndim == 2:
-        square = np.ix_(order, order)
-        return replace(other, values=other.values[square], stderr=other.stderr[square])
     return replace(other, values=other.values[order], stderr=other.stderr[order])
 
 
@@ -146,7 +147,7 @@ UNKNOWN = "#7F7F7F"
 """Colour of a point whose feature is no number."""
 
 
-class Estimates(Sequence[Estimate]):
+class Estimates(PublicResult, Sequence[Estimate]):
     """Results of many games with the same players: rows that a model was asked to explain.
 
     Parameters
@@ -185,7 +186,7 @@ class Estimates(Sequence[Estimate]):
         if not self._results or not all(isinstance(one, Estimate) for one in self._results):
             raise InvalidInputError("give the results of one game or more, as shapley returns them")
         self.labels = self._results[0].names
-        if any(one.names != self.labels or one.values.ndim != 1 for one in self._results):
+        if any(one.names != self.labels for one in self._results):
             raise InvalidInputError("the results are about different players; show them one by one")
         self.values = np.array([one.values for one in self._results])
         self.stderr = np.array([one.stderr for one in self._results])
@@ -220,22 +221,12 @@ class Estimates(Sequence[Estimate]):
         """The mean size of each player's values, by its name."""
         return dict(zip(self.labels, self.importance.tolist(), strict=True))
 
-    def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each game and a column for each player.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain values of each estimate, in order."""
+        return {"rows": [one.to_dict() for one in self]}
 
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        needed("pandas")
-        import pandas as pd
-
-        return pd.DataFrame(self.values, columns=list(self.labels))
-
-    def to_json(self) -> str:
-        """Return a JSON list with the document of each estimate."""
-        return json_text([estimate_document(one) for one in self])
+    def _rows(self) -> list[Row]:
+        return [{"row": number, **line} for number, one in enumerate(self) for line in one._rows()]
 
     def plot(self, kind: str = "beeswarm", path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure.
@@ -255,16 +246,8 @@ class Estimates(Sequence[Estimate]):
         """
         return drawn({"beeswarm": _beeswarm, "bar": _means}, kind, path, self)
 
-    def _repr_html_(self) -> str:
-        """Return a table of the players by the mean size of their values, as notebooks show it."""
-        return self._shown.html
-
-    def __str__(self) -> str:
-        """Return the same table as text."""
-        return self._shown.text
-
-    @property
     def _shown(self) -> SmallTable:
+        """Return a table of the players by the mean size of their values."""
         order = np.argsort(-self.importance, kind="stable")[:MOST_ROWS]
         rows = [
             [

@@ -24,7 +24,7 @@ from coalitions.values.estimator import (
     SEMIVALUE_ESTIMATORS,
     Sampler,
 )
-from coalitions.values.interactions import interactions, pairwise_interactions
+from coalitions.values.interactions import interactions
 from coalitions.values.semivalues import banzhaf, beta_shapley
 from coalitions.values.shapley import shapley
 
@@ -286,7 +286,7 @@ def pair_checks(name: str) -> Checks:
     kind = PAIR_ESTIMATORS[name]
     for index in ("shapley", "banzhaf"):
         if index in kind.indices:
-            ask = partial(pairwise_interactions, index=index, method=name)
+            ask = partial(interactions, index=index, coalitions="pairs", method=name)
             for promise, fault_of in _sampler_checks(kind, ask):
                 yield f"{index}: {promise}", fault_of
 

@@ -7,20 +7,21 @@ Banzhaf index all T alike [Grabisch1999]_.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from math import comb
 from typing import Literal, Unpack
 
 import numpy as np
 
-from coalitions.checks import Seed, generator_of, whole_number
-from coalitions.enumeration import coalition_sizes, value_table
-from coalitions.errors import BudgetError, InvalidInputError, UnknownNameError
-from coalitions.game import BoolMatrix, FloatVector, Game, players_of
+from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number, with_keywords
+from coalitions.enumeration import coalition_sizes
+from coalitions.errors import BudgetError, InvalidInputError, shown
+from coalitions.game import BoolMatrix, FloatVector, Game, labels_of, players_of
 from coalitions.runtime import one_blas_thread
+from coalitions.structure import numbering, roster
 from coalitions.values.budget import (
     PORTFOLIO_BUDGET,
     Choice,
@@ -28,11 +29,11 @@ from coalitions.values.budget import (
     Evaluator,
     Sampling,
     checked_budget,
+    default_budget,
 )
 from coalitions.values.designs import is_fitted
 from coalitions.values.estimate import Estimate, Interactions
 from coalitions.values.estimator import INTERACTION_ESTIMATORS, PAIR_ESTIMATORS
-from coalitions.values.exact import expected_contributions, indices_of_table
 from coalitions.values.interaction_indices import (
     INDICES,
     OTHER_NAMES,
@@ -46,23 +47,26 @@ MOST_WEIGHTS = 100_000_000
 
 PairIndex = Literal["shapley", "banzhaf"]
 
+PAIR_INDICES: dict[str, PairIndex] = {"SII": "shapley", "BII": "banzhaf"}
+"""What the indices are called whose pairs can be sampled without all the others."""
 
-@dataclass(frozen=True, eq=False)
-class PairEstimate(Estimate):
-    """Interactions of all pairs with their errors: `values` and `stderr` are [n, n]."""
+DRAWS = "draws"
+"""The method that looks at some coalitions only, each by draws of its own."""
 
 
+@with_keywords(*Sampling.__annotations__)
 def interactions(
-    game: Game,
+    game: GameLike,
     index: str = "k-SII",
     order: int = 2,
+    coalitions: Iterable[Iterable[Hashable]] | Literal["pairs"] | None = None,
     *,
     method: str = "auto",
     budget: int | None = None,
     seed: Seed = 0,
     **sampling: Unpack[Sampling],
 ) -> Interactions:
-    """Return an interaction index of all coalitions of up to `order` players.
+    """Return an interaction index of all coalitions of up to `order` players, or of some.
 
     Parameters
     ----------
@@ -70,12 +74,22 @@ def interactions(
         Any game.
     index
         A name from `coalitions.INDICES`, as shapiq has them: ``"SII"``, ``"k-SII"``, ``"STII"``,
-        ``"FSII"``, ``"BII"``, ``"FBII"``, ``"CHII"``, ``"Moebius"`` or ``"Co-Moebius"``.
+        ``"FSII"``, ``"BII"``, ``"FBII"``, ``"CHII"``, ``"Moebius"`` or ``"Co-Moebius"``. Also
+        ``"shapley"`` for SII and ``"banzhaf"`` for BII.
     order
         The size of the largest coalitions.
+    coalitions
+        Those to look at, players by number or by name, or ``"pairs"`` for all pairs; all if None.
+        They may be larger than `order`.
     method
         ``"auto"``, or a name from `coalitions.INTERACTION_ESTIMATORS`. ``"auto"``: exact if the
         budget covers all coalitions that count or the game has a table, else portfolio.
+        SII and BII have more methods, which sample only what is asked for. For pairs these are
+        those of `coalitions.PAIR_ESTIMATORS`; naming one asks for pairs. ``"auto"`` takes one where
+        a portfolio would take long: stratified or regression if there are two evaluations for each
+        coefficient of a model of degree two; else chains or msr. For a list of coalitions it is
+        ``"draws"``: for each coalition S, sets T without S are drawn as the index weighs them, and
+        2^|S| values say what S adds to each. All coalitions get equally many draws.
     budget
         Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
     seed, **sampling
@@ -88,27 +102,66 @@ def interactions(
     >>> found = interactions(glove, "STII", order=2)
     >>> {players: round(value, 3) for players, value in found.mapping.items() if value}
     {(0, 1): 0.667, (0, 2): 0.667, (1, 2): -0.333}
+    >>> interactions(glove, "SII", coalitions="pairs").matrix
+    array([[ 0. ,  0.5,  0.5],
+           [ 0.5,  0. , -0.5],
+           [ 0.5, -0.5,  0. ]])
     """
+    game = as_game(game)
     n = players_of(game)
+    known = OTHER_NAMES.get(index, index) if isinstance(index, str) else index
+    pair_index = PAIR_INDICES.get(known) if isinstance(known, str) else None
+    only_pairs = {*PAIR_ESTIMATORS} - {*INTERACTION_ESTIMATORS} if pair_index else set()
+    if pair_index and (coalitions == "pairs" or (coalitions is None and method in only_pairs)):
+        return _pairs(game, known, pair_index, method, budget, seed, sampling)
+    chosen: list[tuple[int, ...]] | None = None
+    if coalitions is not None:
+        chosen = _checked_coalitions(coalitions, game)
+        if not chosen:
+            return _nothing(known, game)
+        order = max([whole_number(order, "the order", 1), *map(len, chosen)])
     asked = _checked_index(index, order, n)
     concept = Concept(
         {name: partial(INTERACTION_ESTIMATORS[name], asked) for name in INTERACTION_ESTIMATORS},
         "interactions",
         partial(_best_for_all, asked),
-        least=lambda n_players: 4 * n_players * n_players,
+        least=_least_budget,
         what=" for interactions",
     )
-    found = concept.answer(game, Estimate, method, budget, seed, **sampling)
-    coalitions = [
-        tuple(row) for size in asked.sizes() for row in coalitions_of_size(n, size).tolist()
-    ]
+    if chosen and pair_index and method in ("auto", DRAWS):
+        most = checked_budget(_default_budget(game) if budget is None else budget, n)
+        if method == DRAWS or concept.automatic(game, most).method != "exact":
+            return _drawn(game, known, pair_index, chosen, most, seed)
+    found = concept.answer(game, method, budget, seed, **sampling)
+    every = [tuple(row) for size in asked.sizes() for row in coalitions_of_size(n, size).tolist()]
+    whole = _interactions(known, asked.order, game, every, found.values, found)
+    if chosen is None:
+        return whole
+    places = [whole.coalitions.index(coalition) for coalition in chosen]
+    return replace(
+        whole,
+        coalitions=tuple(chosen),
+        values=whole.values[places],
+        stderr=whole.stderr[places],
+    )
+
+
+def _interactions(
+    index: str,
+    order: int,
+    game: Game,
+    coalitions: Iterable[tuple[int, ...]],
+    values: FloatVector,
+    found: Estimate,
+) -> Interactions:
+    """Return the result for some coalitions, with their values and what was found."""
     return Interactions(
-        index=OTHER_NAMES.get(index, index),
-        order=asked.order,
-        n_players=n,
-        labels=found.labels,
+        index=index,
+        order=order,
+        n_players=players_of(game),
+        labels=labels_of(game),
         coalitions=tuple(coalitions),
-        values=found.values,
+        values=values,
         stderr=found.stderr,
         evaluations=found.evaluations,
         method=found.method,
@@ -118,164 +171,93 @@ def interactions(
     )
 
 
-def interaction_indices(
-    game: Game, index: str = "shapley", order: int | None = None
-) -> FloatVector:
-    r"""Return an interaction index of every coalition S, indexed by its bits [2^n].
-
-    The index is an integral over the bias p of the coin by which everybody else joins, see
-    `coalitions.values.interaction_indices`; Gauss–Legendre quadrature gives it without error. This
-    takes n 2^n operations for each of about n/2 nodes; one node is enough for Banzhaf and Möbius.
-
-    The Shapley and Banzhaf indices of single players are their values.
-
-    Parameters
-    ----------
-    game
-        Any game of up to about 20 players.
-    index
-        ``"shapley"``, ``"banzhaf"``, or another name from `coalitions.INDICES`.
-    order
-        The size of the largest coalitions; larger ones get 0. All, if there is none.
-
-    Examples
-    --------
-    >>> from coalitions.games.table import TableGame
-    >>> both_needed = TableGame([0, 0, 0, 1])
-    >>> interaction_indices(both_needed, "shapley")[1:]
-    array([0.5, 0.5, 1. ])
-    """
-    n = players_of(game)
-    asked = _checked_index(index, n if order is None else order, n)
-    result = np.zeros(1 << n)
-    table = value_table(game)
-    for size, values in indices_of_table(table, asked).items():
-        result[(1 << coalitions_of_size(n, size)).sum(axis=1)] = values
-    if asked.least > 0:
-        result[0] = table[0] if asked.efficient else _mean_value(table, asked)
-    return result
-
-
-def interaction(
+def _pairs(
     game: Game,
-    coalitions: Iterable[Iterable[int]],
-    index: PairIndex = "shapley",
-    *,
-    budget: int,
-    seed: Seed = 0,
-) -> tuple[FloatVector, FloatVector]:
-    """Return sampled interaction indices of some coalitions of any size, and standard errors.
-
-    For each coalition S, sets T without S are drawn as the index weighs them, and the joint
-    contribution of S to each is evaluated: 2^|S| values for an unbiased draw. The budget is
-    shared out so that every coalition gets equally many draws.
-
-    Parameters
-    ----------
-    game
-        Any game.
-    coalitions
-        The coalitions S to look at.
-    index
-        ``"shapley"`` or ``"banzhaf"``.
-    budget
-        Most coalitions to evaluate; there must be enough for two draws each.
-    seed
-        Source of all randomness.
-    """
-    _check_pair_index(index)
+    index: str,
+    pair_index: PairIndex,
+    method: str,
+    budget: int | None,
+    seed: Seed,
+    sampling: Sampling,
+) -> Interactions:
+    """Return the index of all pairs, by the methods that look at nothing else."""
     n = players_of(game)
-    budget = checked_budget(budget, n)
-    asked = [_checked_coalition(coalition, n) for coalition in coalitions]
-    if not asked:
-        return np.empty(0), np.empty(0)
-    cost = sum(1 << len(coalition) for coalition in asked)
+    if n == 1:
+        return _nothing(index, game)
+    concept = Concept(
+        {
+            name: partial(PAIR_ESTIMATORS[name], pair_index)
+            for name in PAIR_ESTIMATORS
+            if pair_index in PAIR_ESTIMATORS[name].indices
+        },
+        "pair_interactions",
+        partial(_best_sampler, pair_index),
+        least=_least_budget,
+        what=f" for the pairs of {index}",
+    )
+    found = concept.answer(game, method, budget, seed, **sampling)
+    upper = np.triu_indices(n, 1)
+    found = replace(found, values=found.values[upper], stderr=found.stderr[upper])
+    return _interactions(index, 2, game, combinations(range(n), 2), found.values, found)
+
+
+def _nothing(index: str, game: Game) -> Interactions:
+    """Return what is said if no coalition is asked about, or there is no pair."""
+    none = Estimate.exact(np.zeros(0), (), 0, "there is nothing to look at")
+    return _interactions(index, 2, game, [], none.values, none)
+
+
+def _drawn(
+    game: Game,
+    index: str,
+    pair_index: PairIndex,
+    coalitions: list[tuple[int, ...]],
+    budget: int,
+    seed: Seed,
+) -> Interactions:
+    """Return the index of some coalitions of any size, each from draws of its own."""
+    n = players_of(game)
+    cost = sum(1 << len(coalition) for coalition in coalitions)
     n_draws = budget // cost
     if n_draws < 2:
         raise BudgetError(f"these interactions need {2 * cost} evaluations or more, not {budget}")
     rng = generator_of(seed)
-    batches = [_cubes(rng, n, coalition, index, n_draws) for coalition in asked]
+    batches = [_cubes(rng, n, coalition, pair_index, n_draws) for coalition in coalitions]
     evaluator = Evaluator(game, budget)
-    values = evaluator(np.concatenate([rows for rows, _ in batches]))
-    means, errors, start = [], [], 0
-    for rows, signs in batches:
+    start = 0
+    all_values = evaluator(np.concatenate([rows for rows, _ in batches]))
+    values, errors = np.empty(len(batches)), np.empty(len(batches))
+    for place, (rows, signs) in enumerate(batches):
         with one_blas_thread():
-            part = values[start : start + len(rows)].reshape(n_draws, -1) @ signs
-        means.append(part.mean())
-        errors.append(part.std(ddof=1) / np.sqrt(n_draws))
+            part = all_values[start : start + len(rows)].reshape(n_draws, -1) @ signs
+        values[place], errors[place] = part.mean(), part.std(ddof=1) / np.sqrt(n_draws)
         start += len(rows)
-    return np.array(means), np.array(errors)
-
-
-def pairwise_interactions(
-    game: Game,
-    index: PairIndex = "shapley",
-    *,
-    method: str = "auto",
-    budget: int | None = None,
-    seed: Seed = 0,
-    **sampling: Unpack[Sampling],
-) -> PairEstimate:
-    r"""Return the interaction index of every pair of players.
-
-    Parameters
-    ----------
-    game
-        Any game.
-    index
-        ``"shapley"`` or ``"banzhaf"``.
-    method
-        ``"auto"``, or a name from `coalitions.PAIR_ESTIMATORS`; their classes say what each does
-        and for which index. ``"auto"``: exact if the budget allows or the game has a table or is
-        that of a graph; else portfolio. If that would take long: stratified or regression if there
-        are two evaluations for each coefficient of a model of degree two; else chains or msr.
-    budget
-        Most coalitions to evaluate; as for `shapley`, but at least 4 n², if there is none.
-    seed, **sampling
-        As for `banzhaf`.
-
-    Examples
-    --------
-    >>> from coalitions.games.table import TableGame
-    >>> glove = TableGame([0, 0, 0, 1, 0, 1, 0, 1])
-    >>> pairwise_interactions(glove).values
-    array([[ 0. ,  0.5,  0.5],
-           [ 0.5,  0. , -0.5],
-           [ 0.5, -0.5,  0. ]])
-    """
-    _check_pair_index(index)
-    if players_of(game) == 1:
-        zero = np.zeros((1, 1))
-        return PairEstimate(zero, zero, 0, "exact", "there is no pair")
-    concept = Concept(
-        {
-            name: partial(PAIR_ESTIMATORS[name], index)
-            for name in PAIR_ESTIMATORS
-            if index in PAIR_ESTIMATORS[name].indices
-        },
-        "pair_interactions",
-        partial(_best_sampler, index),
-        least=lambda n_players: 4 * n_players * n_players,
-        what=f" for the {index} interaction index",
+    found = Estimate(
+        values,
+        errors,
+        evaluator.evaluations,
+        DRAWS,
+        f"{len(batches)} coalitions, {n_draws} draws for each",
     )
-    found = concept.answer(game, PairEstimate, method, budget, seed, **sampling)
-    if found.method != "exact":
-        for matrix in (found.values, found.stderr):
-            np.fill_diagonal(matrix, 0.0)
-    return found
+    return _interactions(index, max(map(len, coalitions)), game, coalitions, values, found)
 
 
-def _checked_coalition(coalition: object, n_players: int) -> list[int]:
-    """Return the different players of a coalition in ascending order."""
-    try:
-        players = sorted({operator.index(player) for player in coalition})  # type: ignore[attr-defined]
-    except TypeError:
-        players = []
-    if not players or players[0] < 0 or players[-1] >= n_players:
-        raise InvalidInputError(
-            f"{coalition!r} is not a coalition of some of the players 0 … {n_players - 1}"
-        )
-    return players
+def _checked_coalitions(
+    coalitions: Iterable[Iterable[Hashable]] | Literal["pairs"], game: Game
+) -> list[tuple[int, ...]]:
+    """Return the different players of each coalition in ascending order."""
+    if coalitions == "pairs":
+        return list(combinations(range(players_of(game)), 2))
+    number = numbering(roster(game), "coalitions")
+    chosen: list[tuple[int, ...]] = []
+    for coalition in coalitions:
+        if isinstance(coalition, str) or not isinstance(coalition, Iterable):
+            raise InvalidInputError(f"{shown(coalition)} is not a coalition; give lists of players")
+        players = tuple(sorted({int(number(player)) for player in coalition}))
+        if not players:
+            raise InvalidInputError("a coalition is empty; leave it out")
+        chosen.append(players)
+    return chosen
 
 
 def _checked_index(index: object, order: object, n_players: int) -> Index:
@@ -291,12 +273,12 @@ def _checked_index(index: object, order: object, n_players: int) -> Index:
     return asked
 
 
-def _mean_value(table: FloatVector, index: Index) -> float:
-    """Return the value of the coalition that everybody joins by a coin of the index."""
-    points, weights = index.measure(0, len(table).bit_length() - 1)
-    rest = table - table[0]
-    means = [float(expected_contributions(rest, point)[0]) for point in points.tolist()]
-    return float(table[0] + weights @ means)
+def _least_budget(n_players: int) -> int:
+    return 4 * n_players * n_players
+
+
+def _default_budget(game: Game) -> int:
+    return max(default_budget(game), _least_budget(players_of(game)))
 
 
 def _best_for_all(index: Index, n_players: int, budget: int) -> Choice:
@@ -304,13 +286,6 @@ def _best_for_all(index: Index, n_players: int, budget: int) -> Choice:
     if needed <= budget:
         return Choice("exact", f"the index depends on {needed} coalitions only, within the budget")
     return Choice("portfolio", f"{needed} coalitions are more than the budget of {budget}")
-
-
-def _check_pair_index(index: str) -> None:
-    if index not in ("shapley", "banzhaf"):
-        raise UnknownNameError(
-            f"there is no interaction index named {index!r}; there are: banzhaf, shapley"
-        )
 
 
 def _best_sampler(index: PairIndex, n_players: int, budget: int) -> Choice:
@@ -329,11 +304,15 @@ def _best_sampler(index: PairIndex, n_players: int, budget: int) -> Choice:
 
 
 def _cubes(
-    rng: np.random.Generator, n_players: int, coalition: list[int], index: PairIndex, n_draws: int
+    rng: np.random.Generator,
+    n_players: int,
+    coalition: tuple[int, ...],
+    index: PairIndex,
+    n_draws: int,
 ) -> tuple[BoolMatrix, FloatVector]:
     """Return T ∪ L for drawn sets T and all L ⊆ S, and the sign of each L."""
     s = len(coalition)
-    others = np.delete(np.arange(n_players), coalition)
+    others = np.delete(np.arange(n_players), list(coalition))
     if index == "banzhaf":
         chosen = rng.random((n_draws, len(others))) < 0.5
     else:
@@ -344,6 +323,6 @@ def _cubes(
     rows = np.zeros((n_draws, 1 << s, n_players), np.bool_)
     rows[:, :, others] = chosen[:, None, :]
     masks = np.arange(1 << s)
-    rows[:, :, coalition] = (masks[:, None] >> np.arange(s)) & 1
+    rows[:, :, list(coalition)] = (masks[:, None] >> np.arange(s)) & 1
     signs = np.where((s - coalition_sizes(s).astype(np.int64)) % 2, -1.0, 1.0)
     return rows.reshape(-1, n_players), signs

@@ -7,21 +7,25 @@ solving anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import member_sums
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, Game
+from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, labels_of
+from coalitions.results import PublicResult, Row
 from coalitions.runtime import one_blas_thread
 from coalitions.values.core import (
     first_rows,
     members,
     minimise_excess,
+    named_players,
     scale_of,
     zero_normalised_table,
 )
+from coalitions.values.estimate import Estimate
 
 Domain = Literal["imputations", "preimputations"]
 
@@ -50,34 +54,57 @@ class NucleolusStage:
     floor_weights: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Nucleolus:
+@dataclass(frozen=True, eq=False)
+class Nucleolus(Estimate):
     """Shares and the chain of stages that proves them to be the nucleolus.
 
     Attributes
     ----------
-    payoff
-        Share of each player [n].
     stages
         The proof; see `verify_nucleolus`.
     domain
         ``"imputations"``, or ``"preimputations"`` for the prenucleolus.
     """
 
-    payoff: FloatVector
-    stages: tuple[NucleolusStage, ...]
-    domain: Domain
+    stages: tuple[NucleolusStage, ...] = ()
+    domain: Domain = "imputations"
+
+    @property
+    def payoff(self) -> FloatVector:
+        """A share for each player [n]."""
+        return self.values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shares and the stages that prove them, players by name."""
+        stages = [
+            {
+                "excess": stage.excess,
+                "coalitions": [list(named_players(c, self.names)) for c in stage.coalitions],
+                "weights": list(stage.weights),
+                "at_own_worth": list(named_players(stage.floor_players, self.names)),
+                "own_worth_weights": list(stage.floor_weights),
+            }
+            for stage in self.stages
+        ]
+        return super().to_dict() | {"domain": self.domain, "stages": stages}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(PublicResult):
     """Whether a proof holds, and in one sentence why not."""
 
     holds: bool
     reason: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return whether it holds, and why not."""
+        return {"holds": self.holds, "reason": self.reason}
 
-def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
+    def _rows(self) -> list[Row]:
+        return [self.to_dict()]
+
+
+def nucleolus(game: GameLike, *, domain: Domain = "imputations") -> Nucleolus:
     r"""Return the nucleolus with its certificate.
 
     The nucleolus [Schmeidler1969]_ is the imputation whose excesses
@@ -104,6 +131,7 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
     [0.333333, 0.333333, 0.333333]
     """
     _check_domain(domain)
+    game = as_game(game)
     values = zero_normalised_table(game)
     scale = scale_of(values)
     table = values / scale
@@ -147,9 +175,12 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
         rows = optimum.rows
     # All levels at once, so that the errors of one program do not add to those of the next.
     payoff, levels = _solve_tight(table, stages)
-    return Nucleolus(
+    return Nucleolus.exact(
         scale * payoff,
-        tuple(
+        labels_of(game),
+        1 << n,
+        f"all 2^{n} coalitions were looked at",
+        stages=tuple(
             NucleolusStage(
                 scale * level,
                 stage.coalitions,
@@ -157,13 +188,13 @@ def nucleolus(game: Game, *, domain: Domain = "imputations") -> Nucleolus:
                 stage.floor_players,
                 stage.floor_weights,
             )
-            for stage, level in zip(stages, levels.tolist(), strict=True)
+            for level, stage in zip(levels, stages, strict=True)
         ),
-        domain,
+        domain=domain,
     )
 
 
-def verify_nucleolus(game: Game, claim: Nucleolus, *, tolerance: float = 1e-7) -> Verdict:
+def verify_nucleolus(game: GameLike, claim: Nucleolus, *, tolerance: float = 1e-7) -> Verdict:
     r"""Check a nucleolus by its stages, without solving a linear program.
 
     Let :math:`H_0` be the span of the grand coalition and :math:`H_k` that of :math:`H_{k-1}` and
@@ -189,6 +220,7 @@ def verify_nucleolus(game: Game, claim: Nucleolus, *, tolerance: float = 1e-7) -
         Slack in every comparison of values, relative to the largest value of the game.
     """
     _check_domain(claim.domain)
+    game = as_game(game)
     values = zero_normalised_table(game)
     scale = scale_of(values)
     table = values / scale

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from math import comb, factorial
 
 import numpy as np
 
-from coalitions.checks import ends_of_links
+from coalitions.checks import GameLike, as_game, ends_of_links
 from coalitions.enumeration import (
     ROWS_PER_CALL,
     all_coalitions,
@@ -24,6 +24,7 @@ from coalitions.game import (
     Game,
     IntVector,
     evaluate,
+    labels_of,
     players_of,
     table_of,
 )
@@ -31,15 +32,16 @@ from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.games.wrappers import restricted
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import one_blas_thread
-from coalitions.structure import CoalitionStructure, check_structure
+from coalitions.structure import CoalitionStructure, Structured, as_structure
+from coalitions.values.estimate import Estimate
 from coalitions.values.exact import shapley_of_table
 
 # ----------------------------------------------------------------------------------------
 # A structure: shares inside each coalition, and the Owen value
 
 
-def payoffs(game: Game | SynergyGraph, structure: CoalitionStructure) -> FloatVector:
-    r"""Return what each player gets inside their coalition: the Aumann–Drèze value [n].
+def payoffs(game: GameLike, structure: Structured) -> Estimate:
+    r"""Return what each player gets inside their coalition: the Aumann–Drèze value.
 
     Each coalition divides its own value by the Shapley value of the game among its members
     [Aumann1974]_. On a graph that is half of each synergy inside the coalition,
@@ -53,17 +55,28 @@ def payoffs(game: Game | SynergyGraph, structure: CoalitionStructure) -> FloatVe
     game
         A graph, or any game whose coalitions in the structure have up to about 20 players.
     structure
-        Who is with whom.
+        Who is with whom: a structure, a solution, or lists of players.
 
     Examples
     --------
     >>> graph = SynergyGraph([[0, 2, -1], [2, 0, 0], [-1, 0, 0]])
-    >>> payoffs(graph, CoalitionStructure([[0, 1], [2]]))
+    >>> payoffs(graph, [[0, 1], [2]]).values
     array([1., 1., 0.])
     """
-    check_players(game, structure)
+    game = as_game(game)
+    structure = as_structure(structure, game)
     if isinstance(game, InducedSubgraphGame):
-        game = game.graph
+        shares = payoffs_on(game.graph, structure)
+        return Estimate.exact(shares, labels_of(game), 0, "the game is that of a graph")
+    asked = 1 + sum((1 << len(block)) - 1 for block in structure)
+    return Estimate.exact(payoffs_on(game, structure), labels_of(game), asked, INSIDE)
+
+
+INSIDE = "all coalitions inside those of the structure were looked at"
+
+
+def payoffs_on(game: Game | SynergyGraph, structure: CoalitionStructure) -> FloatVector:
+    """Return what `payoffs` does as an array [n]."""
     if isinstance(game, SynergyGraph):
         labels = structure.labels
         i, j, weight = game.edges
@@ -76,8 +89,8 @@ def payoffs(game: Game | SynergyGraph, structure: CoalitionStructure) -> FloatVe
     return shares
 
 
-def owen_value(game: Game, structure: CoalitionStructure) -> FloatVector:
-    r"""Return the Owen value: coalitions bargain first, then their members [n].
+def owen(game: GameLike, structure: Structured) -> Estimate:
+    r"""Return the Owen value: coalitions bargain first, then their members.
 
     With m coalitions, a the coalition of player i and :math:`Q_H` all members of the coalitions H,
 
@@ -92,16 +105,17 @@ def owen_value(game: Game, structure: CoalitionStructure) -> FloatVector:
     game
         Any game.
     structure
-        The a priori unions.
+        The a priori unions: a structure, a solution, or lists of players.
 
     Examples
     --------
     >>> from coalitions.games.table import TableGame
     >>> majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> owen_value(majority, CoalitionStructure([[0, 1], [2]]))
+    >>> owen(majority, [[0, 1], [2]]).values
     array([0.5, 0.5, 0. ])
     """
-    check_players(game, structure)
+    game = as_game(game)
+    structure = as_structure(structure, game)
     n, m = structure.n_players, len(structure)
     membership = np.zeros((m, n), np.bool_)
     membership[structure.labels, np.arange(n)] = True
@@ -112,7 +126,10 @@ def owen_value(game: Game, structure: CoalitionStructure) -> FloatVector:
     for number, block in enumerate(structure):
         others = companions.astype(np.int64) @ np.delete(membership, number, axis=0) > 0
         shares[list(block)] = shapley_of_table(_inner_table(game, block, others, chance))
-    return shares
+    # Unions of whole coalitions, and those with a part of one: nobody has asked for more.
+    asked = (1 << m) + sum(((1 << len(block)) - 2) << (m - 1) for block in structure)
+    reason = "all parts of each coalition were looked at beside all others"
+    return Estimate.exact(shares, labels_of(game), asked, reason)
 
 
 def potential_of_table(table: FloatVector) -> FloatVector:
@@ -140,14 +157,6 @@ def potential_of_table(table: FloatVector) -> FloatVector:
     return potential
 
 
-def check_players(game: Game | SynergyGraph, structure: CoalitionStructure) -> None:
-    """Raise if the structure is not one of the game's players."""
-    check_structure(structure)
-    n = game.n_players if isinstance(game, SynergyGraph) else players_of(game)
-    if structure.n_players != n:
-        raise InvalidInputError(f"the structure has {structure.n_players} players, the game {n}")
-
-
 def _inner_table(
     game: Game, block: tuple[int, ...], others: BoolMatrix, chance: FloatVector
 ) -> FloatVector:
@@ -172,7 +181,7 @@ MOST_CONNECTED = 1 << 24
 """A game that has to be asked is refused if there are more connected coalitions than this."""
 
 
-def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -> FloatVector:
+def myerson(game: GameLike, links: SynergyGraph | Iterable[Iterable[Hashable]]) -> Estimate:
     r"""Return the Myerson value: the Shapley value when only linked players can cooperate.
 
     A coalition that falls apart in the graph is worth the sum of its components,
@@ -192,24 +201,26 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
     game
         Any game of up to 62 players.
     links
-        Who talks to whom: pairs of players, or a graph whose weights are ignored. For a game
-        without a table it may have up to 16 million connected coalitions.
+        Who talks to whom: pairs of players, by number or by name, or a graph whose weights are
+        ignored. For a game without a table it may have up to 16 million connected coalitions.
 
     Examples
     --------
     >>> from coalitions.games.table import TableGame
     >>> majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> myerson_value(majority, [(0, 1), (1, 2)]).round(6).tolist()
+    >>> myerson(majority, [(0, 1), (1, 2)]).values.round(6).tolist()
     [0.166667, 0.666667, 0.166667]
     """
     from coalitions.values._connected import myerson_of_table, start
 
+    game = as_game(game)
     n = players_of(game)
-    neighbours = _neighbours(links, n)
+    neighbours = _neighbours(links, game)
     inside, outside = _weights(n)
     table = table_of(game)
     if table is not None:
-        return np.asarray(myerson_of_table(table, neighbours, *start(n), inside, outside))
+        shares = np.asarray(myerson_of_table(table, neighbours, *start(n), inside, outside))
+        return Estimate.exact(shares, labels_of(game), 1 << n, "the game has its table of values")
     count = sum(len(coalitions) for coalitions, _ in _connected(neighbours))
     empty = float(evaluate(game, np.zeros((1, n), np.bool_))[0])
     total = np.zeros(n)
@@ -220,7 +231,7 @@ def myerson_value(game: Game, links: SynergyGraph | Iterable[tuple[int, int]]) -
         c, b = members.sum(axis=1), border.sum(axis=1)
         with one_blas_thread():
             total += (inside[c, b] * values) @ members - (outside[c, b] * values) @ border
-    return total
+    return Estimate.exact(total, labels_of(game), count + 1, "all connected coalitions were asked")
 
 
 def _connected(
@@ -245,12 +256,13 @@ def _connected(
         yield coalitions[:count], borders[:count]
 
 
-def _neighbours(links: SynergyGraph | Iterable[tuple[int, int]], n_players: int) -> IntVector:
+def _neighbours(links: SynergyGraph | Iterable[Iterable[Hashable]], game: Game) -> IntVector:
     """Return the neighbours of each player as bits."""
+    n_players = players_of(game)
     if n_players > 62:
         raise InvalidInputError(f"{n_players} players do not fit into the 62 bits of a mask")
     neighbours = [0] * n_players
-    for i, j in zip(*(ends.tolist() for ends in ends_of_links(links, n_players)), strict=True):
+    for i, j in zip(*(ends.tolist() for ends in ends_of_links(links, game)), strict=True):
         neighbours[i] |= 1 << j
         neighbours[j] |= 1 << i
     return np.array(neighbours, np.int64)

@@ -19,7 +19,14 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import Seed, number_in, one_number_each
+from coalitions.checks import (
+    GameLike,
+    Seed,
+    as_game,
+    number_in,
+    one_number_each,
+    with_keywords,
+)
 from coalitions.errors import InvalidInputError
 from coalitions.game import FloatVector, Game, players_of
 from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, Sampling
@@ -34,11 +41,12 @@ LARGEST_PARAMETER = 100.0
 """Of a Beta distribution that a quadrature rule is made for."""
 
 
+@with_keywords(*Sampling.__annotations__)
 def banzhaf(
-    game: Game,
-    *,
+    game: GameLike,
     method: str = "auto",
     budget: int | None = None,
+    *,
     seed: Seed = 0,
     **sampling: Unpack[Sampling],
 ) -> Estimate:
@@ -71,15 +79,17 @@ def banzhaf(
     >>> banzhaf(glove).values
     array([0.75, 0.25, 0.25])
     """
+    game = as_game(game)
     n = players_of(game)
     sizes = np.array([comb(n - 1, k) / (1 << (n - 1)) for k in range(n)])
     methods = _methods(sizes, INDICES["BII"](1), banzhaf=True)
     concept = Concept(methods, "semivalues", partial(_best_sampler, "regression"))
-    return concept.answer(game, Estimate, method, budget, seed, **sampling)
+    return concept.answer(game, method, budget, seed, **sampling)
 
 
+@with_keywords(*Sampling.__annotations__)
 def beta_shapley(
-    game: Game,
+    game: GameLike,
     alpha: float,
     beta: float,
     *,
@@ -112,6 +122,7 @@ def beta_shapley(
     """
     alpha = number_in(alpha, "alpha", 1e-300, 1e300)
     beta = number_in(beta, "beta", 1e-300, 1e300)
+    game = as_game(game)
     n = players_of(game)
     # Neighbouring terms have a simple ratio; factorials and Beta functions would overflow.
     k = np.arange(n - 1)
@@ -123,8 +134,9 @@ def beta_shapley(
     return _semivalue(game, sizes, coin, method, budget, seed, sampling)
 
 
+@with_keywords(*Sampling.__annotations__)
 def semivalue(
-    game: Game,
+    game: GameLike,
     sizes: ArrayLike,
     *,
     method: str = "auto",
@@ -156,6 +168,7 @@ def semivalue(
     >>> semivalue(glove, [0, 1, 0]).values  # what a player adds to one other
     array([1. , 0.5, 0.5])
     """
+    game = as_game(game)
     n = players_of(game)
     q = one_number_each(sizes, n, "sizes")
     if not (q >= 0).all() or abs(q.sum() - 1) > 1e-9:
@@ -177,7 +190,7 @@ def _semivalue(
     concept = Concept(
         _methods(sizes, index, banzhaf=False), "semivalues", partial(_best_sampler, "star")
     )
-    return concept.answer(game, Estimate, method, budget, seed, options=None, **sampling)
+    return concept.answer(game, method, budget, seed, options=None, **sampling)
 
 
 def _methods(

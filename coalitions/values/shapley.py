@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coalitions.checks import Seed
-from coalitions.game import Game
+from coalitions.checks import GameLike, Seed, as_game
 from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, EvaluationProgress
 from coalitions.values.estimate import Estimate
 from coalitions.values.estimator import ESTIMATORS, Estimator
@@ -16,7 +15,7 @@ REGRESSION_PLAYERS = 1000
 
 
 def shapley(
-    game: Game,
+    game: GameLike,
     method: str | Estimator = "auto",
     budget: int | None = None,
     *,
@@ -33,7 +32,8 @@ def shapley(
     Parameters
     ----------
     game
-        Any `Game`; shapiq's fit as they are.
+        Any `Game` (shapiq's fit as they are), a synergy graph or what makes one, or a table of 2^n
+        values.
     method
         ``"auto"``, a name from `coalitions.ESTIMATORS`, or an estimator with its options set.
     budget
@@ -74,8 +74,7 @@ def shapley(
     """
     methods = {name: ESTIMATORS[name] for name in ESTIMATORS}
     return Concept(methods, "shapley_values", best_sampler).answer(
-        game,
-        Estimate,
+        as_game(game),
         method,
         budget,
         seed,

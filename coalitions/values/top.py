@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.checks import Seed, seed_of, whole_number
+from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number, with_keywords
 from coalitions.errors import InvalidInputError
-from coalitions.game import Game, closed_form_of, players_of, table_of
+from coalitions.game import closed_form_of, players_of, table_of
 from coalitions.games.wrappers import cached
+from coalitions.results import PublicResult, Row
 from coalitions.values.budget import EvaluationProgress, checked_budget, default_budget
 from coalitions.values.estimate import Estimate
 from coalitions.values.shapley import best_sampler, shapley
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 FIRST_LOOK = 3
 """Evaluations for each player before the first look; the second, with twice as many, may settle."""
@@ -22,7 +29,7 @@ GROWTH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Top:
+class Top(PublicResult):
     """The players with the k largest values.
 
     Attributes
@@ -56,9 +63,32 @@ class Top:
         """How many distinct coalitions were evaluated."""
         return self.estimate.evaluations
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the players by name, whether they are settled, and what the values are."""
+        return {
+            "players": list(self.named),
+            "settled": self.settled,
+            "confidence": self.confidence,
+            "open": [self.estimate.names[player] for player in self.open],
+            **self.estimate.to_dict(),
+        }
 
+    def _rows(self) -> list[Row]:
+        rows = self.estimate._rows()
+        return [rows[player] | {"settled": player not in self.open} for player in self.players]
+
+    def _below(self) -> str:
+        settled = f"settled with {self.confidence:.4g}" if self.settled else "not settled"
+        return f"{settled}; {self.estimate._below()}"
+
+    def plot(self, kind: str | None = None, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure of all values; see `Estimate.plot`."""
+        return self.estimate.plot(kind, path)
+
+
+@with_keywords()
 def top_k(
-    game: Game,
+    game: GameLike,
     k: int,
     confidence: float = 0.95,
     *,
@@ -98,6 +128,7 @@ def top_k(
     >>> top.players, top.settled, top.evaluations < 500
     ((29, 28, 27), True, True)
     """
+    game = as_game(game)
     n = players_of(game)
     k = whole_number(k, "k", 1)
     if k >= n:

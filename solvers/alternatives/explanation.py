@@ -6,21 +6,25 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 import numpy as np
 
+from coalitions.checks import GraphLike, as_graph, with_keywords
 from coalitions.formatting import quoted
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum
+from coalitions.results import PublicResult, Row, finite
 from coalitions.structure import CoalitionStructure, Structured, numbering
-from solvers.alternatives.fragile_pairs import FragilePair, fragile_under, with_demands
-from solvers.demands import Contraction, Sizes
+from solvers.alternatives.fragile_pairs import (
+    FragilePair,
+    FragilePairs,
+    fragile_under,
+    with_demands,
+)
+from solvers.demands import Contraction, SearchArguments, Sizes
 from solvers.optimality import OPTIMALITY_TOLERANCE, advantage, at_stake, losses
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 SECONDS = 5.0
 """Time for the player's fragile pairs, unless told otherwise."""
@@ -37,7 +41,7 @@ ROUNDING = 4e-12
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(PublicResult):
     """Why a player is where it is.
 
     Attributes
@@ -66,6 +70,8 @@ class Explanation:
     exchange
         Who leaves `best_alternative` to take its place; empty if it goes there and everybody else
         stays. Exchanges are considered where sizes, counts, weights or roles are demanded.
+    labels
+        Names of the players.
     """
 
     player: int
@@ -75,23 +81,55 @@ class Explanation:
     partners: tuple[tuple[int, float], ...]
     best_alternative: tuple[int, ...] | None
     loss: float
-    fragile: tuple[FragilePair, ...]
+    fragile: FragilePairs
     text: str
     exchange: tuple[int, ...] = ()
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The partners by name, with their synergies."""
+        return {self._name(partner): synergy for partner, synergy in self.partners}
+
+    def _name(self, player: int) -> str:
+        return self.labels[player] if self.labels else str(player)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of this as plain values, players by name; None for an infinite loss."""
+        place = self.best_alternative
+        return {
+            "player": self._name(self.player),
+            "coalition": [self._name(player) for player in self.coalition],
+            "inside": self.inside,
+            "share": self.share,
+            "partners": self.named,
+            "best_alternative": None if place is None else [self._name(each) for each in place],
+            "exchange": [self._name(player) for player in self.exchange],
+            "loss": finite(self.loss),
+            "text": self.text,
+            "fragile": [pair.to_dict() for pair in self.fragile],
+        }
+
+    def _rows(self) -> list[Row]:
+        return [{"partner": name, "synergy": synergy} for name, synergy in self.named.items()]
+
+    def _below(self) -> str:
+        return self.text
 
     def __str__(self) -> str:
         """Return the text."""
         return self.text
 
 
+@with_keywords(*SearchArguments.__annotations__)
 def explain(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     solution: Structured,
     player: Hashable,
     *,
     fragile_pairs: bool = True,
     time_limit: float | None = SECONDS,
-    **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
+    **demands: Unpack[SearchArguments],
 ) -> Explanation:
     """Return what a player gives and gets, the best other place for it, and what keeps it here.
 
@@ -124,8 +162,7 @@ def explain(
     >>> why.inside, why.best_alternative, why.loss
     (3.0, (2,), 1.0)
     """
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
+    graph = as_graph(graph)
     structure, demanded, settings = with_demands(graph, solution, demands)
     number = numbering(graph, "explain")(player)
     nodes = Contraction.apply(graph, demanded)
@@ -138,7 +175,7 @@ def explain(
     inside = weight_sum(np.array([synergy for _, synergy in partners]))
     unit = tuple(np.flatnonzero(nodes.group == nodes.group[number]).tolist())
     best = _best_change(graph, nodes, sizes, structure, unit)
-    pairs: tuple[FragilePair, ...] = ()
+    pairs = FragilePairs()
     if fragile_pairs:
         pairs = fragile_under(graph, structure, demanded, settings, number, time_limit)
     worth = float(graph.inside(structure)[structure.coalitions.index(coalition)])
@@ -162,6 +199,7 @@ def explain(
         fragile=pairs,
         text=" ".join(sentences),
         exchange=best.exchange,
+        labels=graph.labels,
     )
 
 

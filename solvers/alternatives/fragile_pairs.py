@@ -5,30 +5,29 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from coalitions.checks import GraphLike, as_graph, with_keywords
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
+from coalitions.results import PublicResult, Row, finite
 from coalitions.runtime import clock
 from coalitions.structure import CoalitionStructure, Position, Structured, numbering
-from solvers.demands import Demands, split_off
+from solvers.demands import Demands, SearchArguments, split_off
 from solvers.optimality import advantage
 from solvers.search import solve_demands
 from solvers.solution import Solution
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 SHARE = 0.25
 """Share of the time left that one pair may take."""
 
 
 @dataclass(frozen=True)
-class FragilePair:
+class FragilePair(PublicResult):
     r"""How far the synergy of a pair may change before another structure is better.
 
     A pair that is together may fall, one that is apart may rise, by
@@ -55,6 +54,8 @@ class FragilePair:
         Whether both are the same.
     alternative
         The structure that is better beyond `at_most`, if one is known.
+    labels
+        Names of the players.
     """
 
     pair: tuple[int, int]
@@ -64,16 +65,57 @@ class FragilePair:
     at_most: float
     exact: bool
     alternative: CoalitionStructure | None
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The two players by name."""
+        return tuple(self.labels[player] if self.labels else str(player) for player in self.pair)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pair by name, and how far its synergy may change; None for without end."""
+        return {
+            "pair": list(self.named),
+            "together": self.together,
+            "synergy": self.synergy,
+            "margin": finite(self.margin),
+            "at_most": finite(self.at_most),
+            "exact": self.exact,
+        }
+
+    def _rows(self) -> list[Row]:
+        return [self.to_dict()]
 
 
+class FragilePairs(tuple[FragilePair, ...], PublicResult):
+    """Pairs of players, the most fragile first: a tuple of `FragilePair`."""
+
+    __slots__ = ()
+
+    @property
+    def named(self) -> dict[tuple[str, ...], float]:
+        """The margin of each pair, by name."""
+        return {pair.named: pair.margin for pair in self}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain values of each pair, in order."""
+        return {"fragile": [pair.to_dict() for pair in self]}
+
+    def _rows(self) -> list[Row]:
+        return [pair.to_dict() for pair in self]
+
+    __str__ = PublicResult.__str__
+
+
+@with_keywords(*SearchArguments.__annotations__)
 def fragile(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     solution: Structured,
     player: Hashable | None = None,
     *,
     time_limit: float | None = None,
-    **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
-) -> tuple[FragilePair, ...]:
+    **demands: Unpack[SearchArguments],
+) -> FragilePairs:
     """Return the pairs of players, the most fragile first.
 
     One search for each pair finds the best structure that has it the other way, so the margin is
@@ -99,8 +141,7 @@ def fragile(
     >>> [(each.pair, each.margin) for each in fragile(graph, solve(graph))]
     [((0, 1), 1.0), ((0, 2), 1.0), ((1, 2), 2.0)]
     """
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
+    graph = as_graph(graph)
     structure, demanded, settings = with_demands(graph, solution, demands)
     return fragile_under(graph, structure, demanded, settings, player, time_limit)
 
@@ -112,7 +153,7 @@ def fragile_under(
     settings: Mapping[str, Any],
     player: Hashable | None,
     time_limit: float | None,
-) -> tuple[FragilePair, ...]:
+) -> FragilePairs:
     """Return what `fragile` returns, for demands that are checked already.
 
     `settings` are the other arguments of `solve`.
@@ -150,7 +191,8 @@ def fragile_under(
         _judged(pair, value, each, known, other)
         for pair, each, other in zip(pairs, found, others, strict=True)
     ]
-    return tuple(sorted(judged, key=lambda each: (each.at_most, each.margin, each.pair)))
+    judged.sort(key=lambda each: (each.at_most, each.margin, each.pair))
+    return FragilePairs(replace(each, labels=graph.labels) for each in judged)
 
 
 class _Pair(NamedTuple):
@@ -170,10 +212,6 @@ def with_demands(
     Demands among the arguments replace those of the solution, one by one.
     """
     structure = graph.structure(solution)
-    if structure.n_players != graph.n_players:
-        raise InvalidInputError(
-            f"the structure has {structure.n_players} players, the graph {graph.n_players}"
-        )
     given, settings = split_off(arguments)
     if isinstance(solution, Solution):
         links = {name: tuple(given.pop(name, ())) for name in ("must_link", "cannot_link")}

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from coalitions.checks import GraphLike, as_graph
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.graph import SynergyGraph
+from coalitions.formatting import decimal, figure, listed
+from coalitions.results import PublicResult, Row
 from coalitions.runtime import clock
-from coalitions.structure import numbering
-from solvers.demands import Contraction, Demands, split_off
+from solvers.demands import Contraction, Demands, Pairs, SearchArguments, pairs_in, split_off
 from solvers.optimality import advantage, losses
 from solvers.search import solve_demands
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from pathlib import Path
 
-Groups = Iterable[Iterable[Hashable]]
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(PublicResult):
     """What a wish costs.
 
     Attributes
@@ -57,6 +56,44 @@ class WhatIf:
             self.cost, self.base.bound - self.solution.value
         )
 
+    @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """The coalitions of the structure that grants the wish, by name."""
+        return self.solution.named
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cost and both structures, players by name."""
+        return {
+            "cost": decimal(self.cost),
+            "value": decimal(self.solution.value),
+            "base_value": decimal(self.base.value),
+            "coalitions": [list(block) for block in self.named],
+            "base_coalitions": [list(block) for block in self.base.named],
+            "optimal": self.optimal,
+            "cost_range": [decimal(each) for each in self.cost_range],
+        }
+
+    def _rows(self) -> list[Row]:
+        both = (("without it", self.base), ("with it", self.solution))
+        return [
+            {
+                "wish": which,
+                "coalitions": " | ".join(map(listed, solution.named)),
+                "value": solution.value,
+                "optimal": solution.optimal,
+            }
+            for which, solution in both
+        ]
+
+    def _below(self) -> str:
+        least, most = map(figure, self.cost_range)
+        proven = "proven" if self.optimal else f"not proven: it is between {least} and {most}"
+        return f"the wish costs {figure(self.cost) if self.cost else 'nothing'} ({proven})"
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure of the structure that grants the wish; see `Solution.plot`."""
+        return self.solution.plot(path)
+
 
 def _in_words_of_the_wish(sentence: str, demands: Demands, joined: object, parted: object) -> str:
     """Return a sentence about links that name them by the arguments of `what_if`."""
@@ -69,13 +106,13 @@ def _in_words_of_the_wish(sentence: str, demands: Demands, joined: object, parte
 
 
 def what_if(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     solver: str = "auto",
     *,
-    together: Groups = (),
-    apart: Groups = (),
+    together: Pairs = (),
+    apart: Pairs = (),
     time_limit: float | None = None,
-    **demands: Any,  # noqa: ANN401 (whatever `solve` takes)
+    **demands: Unpack[SearchArguments],
 ) -> WhatIf:
     """Return what it costs to have players together, or apart, with the structures.
 
@@ -107,10 +144,9 @@ def what_if(
     >>> wish.cost, wish.solution.structure.coalitions
     (1.0, ((0, 2), (1,)))
     """
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
-    joined = wished_pairs(together, graph, "together")
-    parted = wished_pairs(apart, graph, "apart")
+    graph = as_graph(graph)
+    joined = pairs_in(together, graph, "together")
+    parted = pairs_in(apart, graph, "apart")
     if not joined and not parted:
         raise InvalidInputError("what_if takes a wish: give players in together or in apart")
     started = clock()
@@ -151,27 +187,3 @@ def what_if(
         )
     granted = replace(granted, bound=max(granted.value, min(granted.bound, base.bound)))
     return WhatIf(cost, granted, base)
-
-
-def wished_pairs(groups: Groups, graph: SynergyGraph, name: str) -> tuple[tuple[int, int], ...]:
-    """Return all pairs of each group, by number.
-
-    Examples
-    --------
-    >>> wished_pairs([("a", "b", "c")], SynergyGraph([[0] * 3] * 3, labels="abc"), "apart")
-    ((0, 1), (0, 2), (1, 2))
-    """
-    pairs: list[tuple[int, int]] = []
-    number = numbering(graph, name)
-    for group in groups:
-        if isinstance(group, str) or not isinstance(group, Iterable):
-            raise InvalidInputError(
-                f"{name} takes groups of players, [('ann', 'bob')] for instance; {group!r} is none"
-            )
-        members = list(map(number, group))
-        if len(members) < 2 or len(set(members)) < len(members):
-            raise InvalidInputError(
-                f"{name} takes groups of two or more different players, not {group!r}"
-            )
-        pairs += itertools.combinations(members, 2)
-    return tuple(pairs)

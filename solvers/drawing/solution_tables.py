@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coalitions.drawing.value_tables import SmallTable
 from coalitions.extras import needed
 from coalitions.formatting import figure, listed
+from coalitions.results import SmallTable
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coalitions.checks import GraphLike, as_graph, with_keywords
 from coalitions.errors import InvalidInputError
+from coalitions.formatting import decimal, figure
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, matrix_of_pairs, weight_sum
+from coalitions.results import PublicResult, Row
 from coalitions.runtime import clock
 from coalitions.structure import numbering
 from solvers.optimality import is_optimal, rounded_up
@@ -31,7 +34,7 @@ from solvers.solution import relative_gap
 from solvers.solver import Limits, heeding_ctrl_c
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    pass
 
 GENERATION_SHARE = 0.6
 """Share of the time for generating coalitions; the rest is for choosing among them."""
@@ -47,7 +50,7 @@ TINY = 1e-9
 
 
 @dataclass(frozen=True)
-class OverlappingSolution:
+class OverlappingSolution(PublicResult):
     """Coalitions that may overlap, with a proof.
 
     Attributes
@@ -88,6 +91,39 @@ class OverlappingSolution:
         """Whether bound and value meet, so that nothing better exists."""
         return is_optimal(self.value, self.bound, self.positive_weight)
 
+    @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """The coalitions as names of players, in the order of `coalitions`."""
+        names = str if self.graph is None else self.graph.labels.__getitem__
+        return tuple(tuple(map(names, coalition)) for coalition in self.coalitions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the coalitions by name, what they are worth and what is proven."""
+        return {
+            "coalitions": [list(coalition) for coalition in self.named],
+            "value": decimal(self.value),
+            "bound": decimal(self.bound),
+            "gap": self.gap,
+            "optimal": self.optimal,
+            "seconds": self.seconds,
+        }
+
+    def _rows(self) -> list[Row]:
+        worth = (None if self.graph is None else self._worth(block) for block in self.coalitions)
+        return [
+            {"coalition": number, "players": list(names), "synergy inside": inside}
+            for number, (names, inside) in enumerate(zip(self.named, worth, strict=True), 1)
+        ]
+
+    def _worth(self, block: tuple[int, ...]) -> float:
+        assert self.graph is not None
+        return weight_sum(self.graph.subgraph(block).edges.weight)
+
+    def _below(self) -> str:
+        most = f"not proven: at most {figure(self.bound)} is possible"
+        proven = "optimal" if self.optimal else most
+        return f"value {figure(self.value)}, {proven}; {self.seconds:.3g} s"
+
     def of(self, player: Hashable) -> tuple[tuple[int, ...], ...]:
         """Return the coalitions that a player is in, who is given as `solve` takes players."""
         number = player if self.graph is None else numbering(self.graph)(player)
@@ -101,8 +137,9 @@ class OverlappingSolution:
         ]
 
 
+@with_keywords()
 def solve_overlapping(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     memberships: int = 2,
     membership_cost: float = 0.0,
     *,
@@ -157,8 +194,7 @@ def solve_overlapping(
     (((0, 1), (0, 2)), 5.0, True)
     """
     started = clock()
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
+    graph = as_graph(graph)
     _check(graph, memberships, membership_cost, max_size, meetings, time_limit)
     limits = Limits(deadline=None if time_limit is None else started + time_limit)
     n = graph.n_players

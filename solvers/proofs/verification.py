@@ -7,18 +7,22 @@ weights become whole numbers in `_proof_weights`, and the tree is walked in `_pr
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from coalitions.checks import GraphLike, as_graph, with_keywords
 from coalitions.errors import InvalidInputError, RefusedError
+from coalitions.formatting import decimal
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph
+from coalitions.results import PublicResult, Row
 from coalitions.structure import CoalitionStructure, Structured, numbering
 from solvers.optimality import OPTIMALITY_TOLERANCE, positive_weight
 from solvers.proofs._coalitions import CoalitionRules, check_teams
@@ -50,7 +54,7 @@ NamedPairs = Iterable[Iterable[Hashable]]
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(PublicResult):
     """What was checked.
 
     Attributes
@@ -68,6 +72,8 @@ class Verification:
         The demands: pairs of players that all structures under comparison have together, or apart.
     demands
         Demands on every coalition and their number.
+    labels
+        Names of the players.
     """
 
     value: float
@@ -77,10 +83,30 @@ class Verification:
     must_link: tuple[tuple[int, int], ...] = ()
     cannot_link: tuple[tuple[int, int], ...] = ()
     demands: TeamDemands | None = None
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was checked as plain values, players by name."""
+        links = {"must_link": self.must_link, "cannot_link": self.cannot_link}
+        return {
+            "partition": True,
+            "value": decimal(self.value),
+            "bound": None if self.bound is None else decimal(self.bound),
+            "bound_checked": self.bound is not None,
+            "optimal": self.optimal,
+            **{
+                name: [[self.labels[one], self.labels[other]] for one, other in pairs]
+                for name, pairs in links.items()
+            },
+        }
+
+    def _rows(self) -> list[Row]:
+        return [{"value": self.value, "bound": self.bound, "optimal": self.optimal}]
 
 
+@with_keywords()
 def verify(
-    graph: SynergyGraph | ArrayLike,
+    graph: GraphLike,
     structure: Structured,
     certificate: Certificate | None = None,
     *,
@@ -129,8 +155,7 @@ def verify(
     coalitions.errors.RefusedError: the certificate is refused: it compares only structures \
 that keep ann and bob apart, which is not demanded
     """
-    if not isinstance(graph, SynergyGraph):
-        graph = SynergyGraph(graph)
+    graph = as_graph(graph)
     n, names = graph.n_players, graph.labels
     structure = graph.structure(structure)
     together = _numbered(must_link, graph, "must_link")
@@ -149,7 +174,7 @@ that keep ann and bob apart, which is not demanded
     if broken is not None:
         raise RefusedError(f"the structure is refused: {broken}")
     if certificate is None:
-        return Verification(value, None, None, most, demands.must, demands.cannot, teams)
+        return Verification(value, None, None, most, demands.must, demands.cannot, teams, names)
     refuse_unless(
         certificate.n_players == n,
         f"it is for {_short(certificate.n_players)} players, the graph has {n}",
@@ -165,14 +190,15 @@ that keep ann and bob apart, which is not demanded
     scale = min(min(most, float(gained)) + lost, sys.float_info.max)
     optimal = gap <= Fraction(OPTIMALITY_TOLERANCE) * Fraction(scale)
     return Verification(
-        value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot, teams
+        value, _rounded_up(bound), optimal, scale, demands.must, demands.cannot, teams, names
     )
 
 
 def _numbered(pairs: NamedPairs, graph: SynergyGraph, name: str) -> Pairs:
     """Return pairs of players as pairs of numbers; what is no pair is told by whoever checks it."""
     number = numbering(graph, name)
-    return [[number(player) for player in pair] for pair in pairs]
+    groups = [[number(player) for player in group] for group in pairs]
+    return [pair for g in groups for pair in (itertools.combinations(g, 2) if len(g) > 2 else [g])]
 
 
 def _value(graph: SynergyGraph, structure: CoalitionStructure) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from coalitions import CoalitionStructure, TableGame
+from coalitions import CoalitionStructure, TableGame, interactions
 
 VALUES = {
     "ties": st.integers(0, 1).map(float),
@@ -66,3 +66,17 @@ def relabelled(table, order):
     return np.array(
         [table[mask(order[k] for k in range(n) if code >> k & 1)] for code in range(1 << n)]
     )
+
+
+def pairs_of(game, index="SII", **options):
+    """Return the interactions of all pairs."""
+    return interactions(game, index, coalitions="pairs", **options)
+
+
+def index_of_all(game, index="SII", order=None):
+    """Return an interaction index of all coalitions by their bits [2^n]; 0 where there is none."""
+    found = interactions(game, index, game.n_players if order is None else order)
+    vector = np.zeros(1 << game.n_players)
+    for coalition, value in found.mapping.items():
+        vector[mask(coalition)] = value
+    return vector

@@ -21,14 +21,12 @@ from coalitions import (
     core_membership,
     deviations,
     estimate_synergy,
-    interaction,
-    interaction_indices,
+    interactions,
     least_core,
-    myerson_value,
+    myerson,
     normalised,
     nucleolus,
-    owen_value,
-    pairwise_interactions,
+    owen,
     payoffs,
     reported,
     restricted,
@@ -36,6 +34,7 @@ from coalitions import (
     shapley,
     value_table,
 )
+from tests.coalitions.table_games import index_of_all, pairs_of
 
 GRAND = CoalitionStructure.grand(4)
 CONCEPTS = {
@@ -43,14 +42,14 @@ CONCEPTS = {
     "banzhaf": banzhaf,
     "beta": lambda game: beta_shapley(game, 2, 1),
     "semivalue": lambda game: semivalue(game, [0.25] * 4),
-    "pairs": pairwise_interactions,
-    "indices": interaction_indices,
-    "interaction": lambda game: interaction(game, [[0]], budget=16),
-    "myerson": lambda game: myerson_value(game, [(0, 1), (1, 2), (2, 3)]),
+    "pairs": pairs_of,
+    "indices": index_of_all,
+    "interaction": lambda game: interactions(game, "SII", coalitions=[[0]], budget=16),
+    "myerson": lambda game: myerson(game, [(0, 1), (1, 2), (2, 3)]),
     "least core": least_core,
     "membership": lambda game: core_membership(game, np.ones(4)),
     "nucleolus": nucleolus,
-    "owen": lambda game: owen_value(game, GRAND),
+    "owen": lambda game: owen(game, GRAND),
     "payoffs": lambda game: payoffs(game, GRAND),
     "deviations": lambda game: deviations(game, GRAND),
     "synergy": lambda game: estimate_synergy(game).matrix,
@@ -133,8 +132,8 @@ SAMPLED = {
     "shapley": lambda **o: shapley(GAME, "permutation", **({"budget": 100} | o)),
     "msr": lambda **o: banzhaf(GAME, method="msr", **({"budget": 100} | o)),
     "star": lambda **o: beta_shapley(GAME, 1, 2, method="star", **({"budget": 100} | o)),
-    "chains": lambda **o: pairwise_interactions(GAME, method="chains", **({"budget": 200} | o)),
-    "interaction": lambda **o: interaction(GAME, [[0, 1]], **({"budget": 100} | o)),
+    "chains": lambda **o: pairs_of(GAME, method="chains", **({"budget": 200} | o)),
+    "draws": lambda **o: interactions(GAME, "SII", coalitions=[[0, 1]], **({"budget": 100} | o)),
 }
 
 
@@ -182,13 +181,13 @@ def test_a_generator_is_a_seed_everywhere(name):
         (lambda: beta_shapley(GAME, "1", 1), "alpha is '1'"),
         (lambda: semivalue(GAME, "abc"), "sizes must be 5 finite numbers"),
         (lambda: core_membership(GAME, "abc"), "the payoff must be 5 finite numbers"),
-        (lambda: interaction(GAME, [0, 1], budget=50), "0 is not a coalition"),
-        (lambda: interaction(GAME, [["a"]], budget=50), r"\['a'\] is not a coalition"),
-        (lambda: myerson_value(GAME, [(0, 1, 2)]), r"\(0, 1, 2\) is not a link"),
-        (lambda: myerson_value(GAME, [(0.5, 1)]), r"\(0.5, 1\) is not a link"),
-        (lambda: myerson_value(GAME, None), "links are a graph or pairs of players, not None"),
+        (lambda: interactions(GAME, "SII", coalitions=[0, 1]), "0 is not a coalition"),
+        (lambda: interactions(GAME, "SII", coalitions=[["a"]]), "names 'a', who is not a player"),
+        (lambda: myerson(GAME, [(0, 1, 2)]), r"\(0, 1, 2\) is not a link"),
+        (lambda: myerson(GAME, [(0.5, 1)]), r"\(0.5, 1\) is not a link"),
+        (lambda: myerson(GAME, None), "links are a graph or pairs of players, not None"),
         (lambda: GraphRestrictedGame(GAME, [(0.5, 1)]), r"\(0.5, 1\) is not a link"),
-        (lambda: owen_value(GAME, [[0, 1], [2, 3, 4]]), "a list is no structure"),
+        (lambda: owen(GAME, [[0, 1], [2, 3, 4]]), "a list is no structure"),
         (lambda: payoffs(GAME, [[0, 1], [2, 3, 4]]), "a list is no structure"),
         (lambda: adjusted_rand_index([0, 1], [0, 1]), "a list is no structure"),
     ],
@@ -199,13 +198,13 @@ def test_one_sentence_says_what_is_wrong(call, message):
 
 
 def test_options_need_a_method():
-    with pytest.raises(TypeError, match="name the method that these options are for: tolerance"):
+    with pytest.raises(TypeError, match="name the method that tolerance is for: truncated"):
         shapley(GAME, tolerance=0.1)
 
 
 def test_no_interactions_are_none():
-    means, errors = interaction(GAME, [], budget=10)
-    assert (len(means), len(errors)) == (0, 0)
+    found = interactions(GAME, "SII", coalitions=[], budget=10)
+    assert (len(found), found.evaluations) == (0, 0)
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e12, 1e300])

@@ -10,9 +10,8 @@ from coalitions import (
     TableGame,
     UnknownNameError,
     estimate_synergy,
-    interaction_indices,
 )
-from tests.coalitions.table_games import Asked, tables
+from tests.coalitions.table_games import Asked, index_of_all, tables
 from tests.strategies import synergy_graphs
 
 
@@ -28,7 +27,7 @@ def test_every_method_gives_a_graph_back_from_its_game(method, graph):
 @given(table=tables(min_players=2, max_players=5))
 def test_exact_synergy_is_the_interaction_index(method, table):
     found = estimate_synergy(TableGame(table), method)
-    truth = interaction_indices(TableGame(table), method)
+    truth = index_of_all(TableGame(table), method)
     for i in range(found.n_players):
         for j in range(i):
             assert found.matrix[i, j] == pytest.approx(truth[1 << i | 1 << j], abs=1e-9)

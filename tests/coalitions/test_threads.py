@@ -17,6 +17,7 @@ PROGRAM = """
 import hashlib
 import numpy as np
 from coalitions import *
+from tests.coalitions.table_games import pairs_of
 
 def curved(n):
     one, two = np.random.default_rng(0).normal(size=(2, n))
@@ -42,14 +43,15 @@ for method in ("msr", "regression", "star"):
     found = banzhaf(curved(100), method=method, budget=4000)
     show(f"banzhaf {method}", found.values, found.stderr)
 for index, methods in (("shapley", ("stratified", "chains")), ("banzhaf", ("regression", "msr"))):
-    show(f"pairs {index} exact", pairwise_interactions(table, index).values)
+    show(f"pairs {index} exact", pairs_of(table, index).values)
     for method in methods:
-        found = pairwise_interactions(curved(24), index, method=method, budget=2500)
+        found = pairs_of(curved(24), index, method=method, budget=2500)
         show(f"pairs {index} {method}", found.values, found.stderr)
-show("interaction", *interaction(curved(30), [[0, 1], [2, 3, 4]], budget=20000))
+drawn = interactions(curved(30), "SII", coalitions=[[0, 1], [2, 3, 4]], budget=20000)
+show("interaction", drawn.values, drawn.stderr)
 links = [(i, (i + step) % 18) for step in (1, 5) for i in range(18)]
-show("myerson", myerson_value(curved(18), links))
-show("owen value", owen_value(curved(15), CoalitionStructure([range(5), *zip(range(5, 15))])))
+show("myerson", myerson(curved(18), links))
+show("owen value", owen(curved(15), CoalitionStructure([range(5), *zip(range(5, 15))])))
 show("nucleolus", nucleolus(TableGame.of(curved(10)), domain="preimputations").payoff)
 rng = np.random.default_rng(1)
 rows = rng.random((3000, 300)) < 0.5

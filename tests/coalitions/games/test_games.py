@@ -210,7 +210,7 @@ def test_a_kernel_from_a_value_function():
         (lambda: FunctionGame(len, 2, takes="set"), "takes is 'set'"),
         (
             lambda: GraphRestrictedGame(AirportGame([1, 2]), [(0, 2)]),
-            "not a link between two of the players 0 … 1",
+            "a link names player 2; players are 0 … 1",
         ),
         (
             lambda: GraphRestrictedGame(AirportGame([1, 2]), SynergyGraph(np.zeros((3, 3)))),

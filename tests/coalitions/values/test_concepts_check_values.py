@@ -13,14 +13,13 @@ from coalitions import (
     core_membership,
     estimate_synergy,
     find_deviation,
-    interaction_indices,
     least_core,
-    myerson_value,
+    myerson,
     nucleolus,
-    owen_value,
-    pairwise_interactions,
+    owen,
     payoffs,
 )
+from tests.coalitions.table_games import index_of_all, pairs_of
 
 GRAND = CoalitionStructure.grand(3)
 CONCEPTS = {
@@ -30,12 +29,12 @@ CONCEPTS = {
     "core": lambda game: core_membership(game, [0, 0, 0]),
     "least core": least_core,
     "nucleolus": nucleolus,
-    "interactions": interaction_indices,
-    "pairs": pairwise_interactions,
-    "pairs sampled": lambda game: pairwise_interactions(game, "banzhaf", method="msr", budget=8),
+    "interactions": index_of_all,
+    "pairs": pairs_of,
+    "pairs sampled": lambda game: pairs_of(game, "banzhaf", method="msr", budget=8),
     "synergy": estimate_synergy,
-    "myerson": lambda game: myerson_value(game, [(0, 1)]),
-    "owen": lambda game: owen_value(game, GRAND),
+    "myerson": lambda game: myerson(game, [(0, 1)]),
+    "owen": lambda game: owen(game, GRAND),
     "payoffs": lambda game: payoffs(game, GRAND),
     "nash": lambda game: find_deviation(game, GRAND),
     "core stability": lambda game: find_deviation(game, GRAND, "core"),

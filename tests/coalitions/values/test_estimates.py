@@ -24,7 +24,6 @@ from coalitions import (
     interactions,
     leave_one_out,
     normalised,
-    pairwise_interactions,
     reported,
     restricted,
     shapley,
@@ -32,6 +31,7 @@ from coalitions import (
     synergy_game,
 )
 from coalitions.values.estimates import swarm
+from tests.coalitions.table_games import pairs_of
 
 ODD = ("<b>ann</b>", "$b$", "c\x1b[2J")
 
@@ -55,7 +55,7 @@ def texts(figure):
 def test_a_result_knows_the_names_of_the_game(odd):
     assert shapley(odd).named == dict(zip(ODD, [0.5, 3.0, 1.5], strict=True))
     assert banzhaf(odd).names == leave_one_out(odd).names == ODD
-    assert pairwise_interactions(odd).named[ODD[0], ODD[1]] == 2.0
+    assert pairs_of(odd).named[ODD[0], ODD[1]] == 2.0
     assert shapley(AirportGame([1, 2])).named == {"0": 0.5, "1": 1.5}
 
 
@@ -89,8 +89,8 @@ def test_a_frame_has_a_row_for_each_player_or_pair(sampled, odd):
     assert list(frame) == ["player", "value", "stderr", "low", "high"]
     assert len(frame) == 40
     assert (frame.low < frame.value).all()
-    pairs = pairwise_interactions(odd).to_frame()
-    assert list(pairs)[:3] == ["player", "other", "value"]
+    pairs = pairs_of(odd).to_frame()
+    assert list(pairs)[:2] == ["players", "value"]
     assert pairs.value.tolist() == [2.0, -1.0, 4.0]
 
 
@@ -99,7 +99,7 @@ def test_json_has_what_the_command_line_prints(sampled, odd):
     assert document["values"]["39"] == sampled.values[39]
     assert document["stderr"]["39"] == sampled.stderr[39]
     assert (document["method"], document["evaluations"]) == ("portfolio", 100)
-    assert json.loads(pairwise_interactions(odd).to_json())["pairs"][0]["players"] == [*ODD[:2]]
+    assert json.loads(pairs_of(odd).to_json())["interactions"][0]["players"] == [*ODD[:2]]
 
 
 def test_a_notebook_shows_labels_as_text_and_no_more_than_fifty_rows(odd, sampled):
@@ -112,7 +112,7 @@ def test_a_notebook_shows_labels_as_text_and_no_more_than_fifty_rows(odd, sample
     many = shapley(AirportGame(range(1, 101)))._repr_html_()
     assert many.count("<tr>") == 52
     assert "(50 more)" in many
-    assert "<b>" not in pairwise_interactions(odd)._repr_html_()
+    assert "<b>" not in pairs_of(odd)._repr_html_()
 
 
 def test_print_shows_the_same_table_as_text(odd, sampled):
@@ -122,8 +122,8 @@ def test_print_shows_the_same_table_as_text(odd, sampled):
     assert "\x1b" not in str(shapley(odd))
     assert lines[-1].startswith("exact")
     assert "± standard error" in str(sampled)
-    assert str(pairwise_interactions(odd)).splitlines()[0].split() == ["pair", "value"]
-    assert str(interactions(odd, "SII", order=2)).splitlines()[0].split() == ["players", "SII"]
+    assert str(pairs_of(odd)).splitlines()[0].split() == ["players", "value"]
+    assert str(interactions(odd, "SII", order=2)).splitlines()[0].split() == ["players", "value"]
 
 
 @pytest.mark.parametrize("kind", ["bar", "waterfall", "force"])
@@ -160,7 +160,7 @@ def test_an_unknown_kind_or_file_is_refused_in_a_sentence(odd, tmp_path):
     with pytest.raises(UnknownNameError, match="did you mean 'waterfall'"):
         shapley(odd).plot("waterfal")
     with pytest.raises(UnknownNameError, match="there are: network"):
-        pairwise_interactions(odd).plot("bar")
+        pairs_of(odd).plot("bar")
     with pytest.raises(InvalidInputError, match=r"a picture is a \.png, \.svg or \.pdf"):
         shapley(odd).plot(path=tmp_path / "values.html")
 
@@ -175,7 +175,7 @@ def test_without_matplotlib_or_pandas_there_is_a_sentence(odd, monkeypatch):
 
 
 def test_a_network_has_a_line_for_each_pair_and_an_area_for_three(odd):
-    axes = pairwise_interactions(odd).plot().axes[0]
+    axes = pairs_of(odd).plot().axes[0]
     assert len(axes.lines) == 3
     widths = sorted(line.get_linewidth() for line in axes.lines)
     assert widths[-1] > widths[0]

@@ -18,11 +18,10 @@ from coalitions import (
     TableGame,
     UnknownNameError,
     banzhaf,
-    interaction_indices,
     interactions,
     shapley,
 )
-from tests.coalitions.table_games import Asked, mask, relabelled, subsets, tables
+from tests.coalitions.table_games import Asked, index_of_all, mask, relabelled, subsets, tables
 
 NAMES = sorted(INDICES)
 EFFICIENT = [name for name in NAMES if INDICES[name].efficient]
@@ -231,7 +230,7 @@ def test_bad_orders_and_indices_get_a_sentence():
 
 def test_tables_of_all_coalitions_know_every_index(rng):
     table = rng.normal(size=1 << 4)
-    found = interaction_indices(TableGame(table), "k-SII", 2)
+    found = index_of_all(TableGame(table), "k-SII", 2)
     ours = interactions(TableGame(table), "k-SII", 2)
     assert found[0b0101] == pytest.approx(ours[0, 2])
     assert found[0b0111] == 0.0

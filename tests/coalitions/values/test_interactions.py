@@ -15,13 +15,19 @@ from coalitions import (
     TableGame,
     UnknownNameError,
     banzhaf,
-    interaction,
-    interaction_indices,
-    pairwise_interactions,
+    interactions,
     shapley,
 )
 from coalitions.values.estimators.permutation import _neighbourly_orders
-from tests.coalitions.table_games import Asked, mask, relabelled, subsets, tables
+from tests.coalitions.table_games import (
+    Asked,
+    index_of_all,
+    mask,
+    pairs_of,
+    relabelled,
+    subsets,
+    tables,
+)
 
 INDICES = ["shapley", "banzhaf"]
 
@@ -47,7 +53,7 @@ def by_definition(table, coalition, index):
 @given(table=tables(max_players=5))
 def test_indices_of_all_coalitions_are_their_definition(index, table):
     game = TableGame(table)
-    found = interaction_indices(game, index)
+    found = index_of_all(game, index)
     for coalition in subsets(range(game.n_players)):
         assert found[mask(coalition)] == pytest.approx(
             by_definition(table, coalition, index), abs=1e-10
@@ -58,7 +64,7 @@ def test_indices_of_all_coalitions_are_their_definition(index, table):
 @pytest.mark.parametrize("n", [8, 11])
 def test_quadrature_is_exact_for_larger_games(index, n, rng):
     table = rng.normal(size=1 << n)
-    found = interaction_indices(TableGame(table), index)
+    found = index_of_all(TableGame(table), index)
     for coalition in [(0,), (1, 4), (0, 2, 5, 7), tuple(range(n - 1)), tuple(range(n))]:
         assert found[mask(coalition)] == pytest.approx(
             by_definition(table, coalition, index), abs=1e-9
@@ -69,33 +75,32 @@ def test_quadrature_is_exact_for_larger_games(index, n, rng):
 @given(table=tables(max_players=6))
 def test_pairs_are_those_of_the_whole_table(index, table):
     game = TableGame(table)
-    whole = interaction_indices(game, index)
-    pairs = pairwise_interactions(game, index)
-    np.testing.assert_allclose(pairs.values, pairs.values.T, atol=1e-12)
-    assert (np.diag(pairs.values) == 0).all()
+    whole = index_of_all(game, index)
+    pairs = pairs_of(game, index)
+    np.testing.assert_array_equal(pairs.matrix, pairs.matrix.T)
+    assert (np.diag(pairs.matrix) == 0).all()
     for i, j in itertools.combinations(range(game.n_players), 2):
-        assert pairs.values[i, j] == pytest.approx(whole[1 << i | 1 << j], abs=1e-10)
+        assert pairs[i, j] == pytest.approx(whole[1 << i | 1 << j], abs=1e-10)
 
 
 @given(tables(max_players=6))
-def test_single_players_have_their_value_and_nobody_the_mean(table):
+def test_single_players_have_their_value(table):
     game = TableGame(table)
     singles = 1 << np.arange(game.n_players)
     np.testing.assert_allclose(
-        interaction_indices(game, "shapley")[singles], shapley(game).values, atol=1e-10
+        index_of_all(game, "shapley")[singles], shapley(game).values, atol=1e-10
     )
     np.testing.assert_allclose(
-        interaction_indices(game, "banzhaf")[singles], banzhaf(game).values, atol=1e-10
+        index_of_all(game, "banzhaf")[singles], banzhaf(game).values, atol=1e-10
     )
-    assert interaction_indices(game, "banzhaf")[0] == pytest.approx(table.mean(), abs=1e-10)
 
 
 @pytest.mark.parametrize("index", INDICES)
 @given(table=tables(min_players=2, max_players=5), seed=st.integers(0, 5))
 def test_relabelled_game_gives_relabelled_pairs(index, table, seed):
     order = np.random.default_rng(seed).permutation(TableGame(table).n_players)
-    moved = pairwise_interactions(TableGame(relabelled(table, order.tolist())), index).values
-    here = pairwise_interactions(TableGame(table), index).values
+    moved = pairs_of(TableGame(relabelled(table, order.tolist())), index).matrix
+    here = pairs_of(TableGame(table), index).matrix
     np.testing.assert_allclose(moved, here[np.ix_(order, order)], atol=1e-10)
 
 
@@ -103,7 +108,7 @@ def test_two_gloves_substitute_each_other():
     """One left glove, two right ones: both right ones complete the left and replace each other."""
     glove = TableGame([0, 0, 0, 1, 0, 1, 0, 1])
     np.testing.assert_allclose(
-        pairwise_interactions(glove).values,
+        pairs_of(glove).matrix,
         [[0, 0.5, 0.5], [0.5, 0, -0.5], [0.5, -0.5, 0]],
         atol=1e-12,
     )
@@ -128,16 +133,15 @@ SAMPLED = [
 def test_sampled_pairs_are_right_on_average_and_their_errors_honest(index, method, budget, rng):
     n = 8
     table = graph_like_table(n, rng)
-    truth = pairwise_interactions(TableGame(table), index).values
+    truth = pairs_of(TableGame(table), index).values
     runs = [
-        pairwise_interactions(Asked(table), index, method=method, budget=budget, seed=seed)
+        pairs_of(Asked(table), index, method=method, budget=budget, seed=seed)
         for seed in range(200)
     ]
-    upper = np.triu_indices(n, 1)
-    values = np.array([run.values[upper] for run in runs])
-    errors = np.array([run.stderr[upper] for run in runs])
+    values = np.array([run.values for run in runs])
+    errors = np.array([run.stderr for run in runs])
     error_of_mean = values.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    assert (np.abs(values.mean(axis=0) - truth[upper]) < 4.5 * error_of_mean + 1e-12).all()
+    assert (np.abs(values.mean(axis=0) - truth) < 4.5 * error_of_mean + 1e-12).all()
     spread = np.sqrt(values.var(axis=0, ddof=1).mean())
     assert np.sqrt((errors**2).mean()) == pytest.approx(spread, rel=0.25)
 
@@ -146,10 +150,10 @@ def test_sampled_pairs_are_right_on_average_and_their_errors_honest(index, metho
 def test_budget_is_kept_and_seeds_repeat(index, method, budget, rng):
     table = graph_like_table(8, rng)
     game = Asked(table)
-    one = pairwise_interactions(game, index, method=method, budget=budget, seed=5)
+    one = pairs_of(game, index, method=method, budget=budget, seed=5)
     assert game.rows == one.evaluations <= budget
-    two = pairwise_interactions(Asked(table), index, method=method, budget=budget, seed=5)
-    other = pairwise_interactions(Asked(table), index, method=method, budget=budget, seed=6)
+    two = pairs_of(Asked(table), index, method=method, budget=budget, seed=5)
+    other = pairs_of(Asked(table), index, method=method, budget=budget, seed=6)
     assert (one.values == two.values).all()
     assert (one.values != other.values).any()
 
@@ -163,12 +167,12 @@ def test_a_game_of_pairs_is_recovered_without_error(index, method, rng):
     pairs = np.triu(rng.normal(size=(n, n)), 1)
     graph = SynergyGraph(pairs + pairs.T)
     game = graph.game()
-    found = pairwise_interactions(game, index, method=method, budget=600)
-    np.testing.assert_allclose(found.values, graph.matrix, atol=1e-10)
+    found = pairs_of(game, index, method=method, budget=600)
+    np.testing.assert_allclose(found.matrix, graph.matrix, atol=1e-10)
     assert found.stderr.max() < 1e-10
-    exact = pairwise_interactions(game, index)
+    exact = pairs_of(game, index)
     assert exact.evaluations == 0
-    np.testing.assert_allclose(exact.values, graph.matrix)
+    np.testing.assert_allclose(exact.matrix, graph.matrix)
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 7])
@@ -186,8 +190,12 @@ def test_every_pair_meets_twice_in_n_orders(n, rng):
 def test_sampled_interactions_of_any_order(index, rng):
     table = rng.normal(size=1 << 6)
     asked = [[0], [1, 2], [5, 0, 3], [0, 1, 2, 3, 4, 5]]
-    values, stderr = interaction(Asked(table), asked, index, budget=40_000, seed=2)
-    truth = np.array([by_definition(table, sorted(c), index) for c in asked])
+    found = interactions(
+        Asked(table), index, coalitions=asked, method="draws", budget=40_000, seed=2
+    )
+    assert found.coalitions == tuple(tuple(sorted(c)) for c in asked)
+    values, stderr = found.values, found.stderr
+    truth = np.array([by_definition(table, c, index) for c in found.coalitions])
     assert (np.abs(values - truth) <= 4 * stderr + 1e-12).all()
     assert stderr[-1] < 1e-12  # nothing is left to draw
     assert stderr[:-1].max() < 0.3
@@ -195,25 +203,25 @@ def test_sampled_interactions_of_any_order(index, rng):
 
 def test_lone_players_have_no_pairs():
     for index in INDICES:
-        assert pairwise_interactions(TableGame([1, 5]), index).values.tolist() == [[0.0]]
-    assert pairwise_interactions(Asked([1, 5]), budget=1).values.tolist() == [[0.0]]
+        assert pairs_of(TableGame([1, 5]), index).values.tolist() == [[0.0]]
+    assert pairs_of(Asked([1, 5]), budget=1).values.tolist() == [[0.0]]
 
 
 def test_bad_requests_get_a_sentence(rng):
     game = Asked(rng.random(1 << 5))
-    with pytest.raises(UnknownNameError, match="banzhaf, shapley"):
-        pairwise_interactions(game, "myerson")
+    with pytest.raises(UnknownNameError, match="no interaction index named 'myerson'"):
+        pairs_of(game, "myerson")
     with pytest.raises(
         UnknownNameError, match="there are: auto, chains, exact, portfolio, stratified"
     ):
-        pairwise_interactions(game, "shapley", method="msr")
+        pairs_of(game, "shapley", method="msr")
     with pytest.raises(BudgetError, match="chains needs at least 82 evaluations"):
-        pairwise_interactions(game, "shapley", method="chains", budget=81)
+        pairs_of(game, "shapley", method="chains", budget=81)
     with pytest.raises(BudgetError, match="stratified needs at least 10 evaluations"):
-        pairwise_interactions(game, "shapley", method="stratified", budget=9)
+        pairs_of(game, "shapley", method="stratified", budget=9)
     with pytest.raises(BudgetError, match="regression needs at least 18 evaluations"):
-        pairwise_interactions(game, "banzhaf", method="regression", budget=17)
-    with pytest.raises(InvalidInputError, match="is not a coalition"):
-        interaction(game, [[0, 7]], budget=100)
+        pairs_of(game, "banzhaf", method="regression", budget=17)
+    with pytest.raises(InvalidInputError, match="names player 7; players are 0 … 4"):
+        interactions(game, "SII", coalitions=[[0, 7]], budget=100)
     with pytest.raises(BudgetError, match="need 8 evaluations"):
-        interaction(game, [[0, 1]], budget=7)
+        interactions(game, "SII", coalitions=[[0, 1]], budget=7)

@@ -10,7 +10,7 @@ from coalitions import (
     InvalidInputError,
     SynergyGraph,
     TableGame,
-    myerson_value,
+    myerson,
     shapley,
 )
 from coalitions.values.owen_myerson import _connected, _neighbours
@@ -54,8 +54,8 @@ def restricted_table(table, pairs):
 def test_myerson_value_is_the_shapley_value_of_the_restricted_game(case):
     table, pairs = case
     truth = shapley(TableGame(restricted_table(table, pairs))).values
-    np.testing.assert_allclose(myerson_value(TableGame(table), pairs), truth, atol=1e-9)
-    np.testing.assert_allclose(myerson_value(Asked(table), pairs), truth, atol=1e-9)
+    np.testing.assert_allclose(myerson(TableGame(table), pairs), truth, atol=1e-9)
+    np.testing.assert_allclose(myerson(Asked(table), pairs), truth, atol=1e-9)
     restricted = GraphRestrictedGame(TableGame(table), pairs)
     np.testing.assert_allclose(shapley(restricted).values, truth, atol=1e-9)
 
@@ -64,7 +64,7 @@ def test_myerson_value_is_the_shapley_value_of_the_restricted_game(case):
 def test_components_get_what_they_are_worth(case):
     """Myerson 1977, component efficiency."""
     table, pairs = case
-    found = myerson_value(TableGame(table), pairs)
+    found = myerson(TableGame(table), pairs)
     for part in components(range(len(found)), pairs):
         assert found[list(part)].sum() == pytest.approx(table[mask(part)] - table[0], abs=1e-9)
 
@@ -74,9 +74,9 @@ def test_a_link_is_worth_the_same_to_both_ends(case):
     """Myerson 1977, fairness: taking a link away changes both ends alike."""
     table, pairs = case
     game = TableGame(table)
-    whole = myerson_value(game, pairs)
+    whole = myerson(game, pairs)
     for link in pairs:
-        without = myerson_value(game, [pair for pair in pairs if pair != link])
+        without = myerson(game, [pair for pair in pairs if pair != link])
         i, j = link
         assert whole[i] - without[i] == pytest.approx(whole[j] - without[j], abs=1e-9)
 
@@ -89,8 +89,8 @@ def test_relabelled_game_gives_relabelled_values(case, seed):
     place = np.argsort(order)
     moved = [(int(place[i]), int(place[j])) for i, j in pairs]
     np.testing.assert_allclose(
-        myerson_value(TableGame(relabelled(table, order.tolist())), moved),
-        myerson_value(TableGame(table), pairs)[order],
+        myerson(TableGame(relabelled(table, order.tolist())), moved),
+        myerson(TableGame(table), pairs)[order],
         atol=1e-9,
     )
 
@@ -99,7 +99,7 @@ def test_majority_on_a_path():
     """Everybody has one vote of three, but only the middle can talk to both ends."""
     majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
     np.testing.assert_allclose(
-        myerson_value(majority, [(0, 1), (1, 2)]), [1 / 6, 4 / 6, 1 / 6], atol=1e-12
+        myerson(majority, [(0, 1), (1, 2)]), [1 / 6, 4 / 6, 1 / 6], atol=1e-12
     )
 
 
@@ -108,9 +108,9 @@ def test_complete_graph_gives_shapley_and_empty_graph_own_worth(table):
     game = TableGame(table)
     n = game.n_players
     everybody = [(i, j) for j in range(n) for i in range(j)]
-    np.testing.assert_allclose(myerson_value(game, everybody), shapley(game).values, atol=1e-9)
+    np.testing.assert_allclose(myerson(game, everybody), shapley(game).values, atol=1e-9)
     alone = table[1 << np.arange(n)] - table[0]
-    np.testing.assert_allclose(myerson_value(game, []), alone, atol=1e-12)
+    np.testing.assert_allclose(myerson(game, []), alone, atol=1e-12)
 
 
 @given(st.integers(1, 7), st.data())
@@ -144,7 +144,7 @@ def test_long_path_needs_few_evaluations(rng):
 
     game = Squared()
     path = SynergyGraph.from_edges(n, np.arange(n - 1), np.arange(1, n), np.ones(n - 1))
-    found = myerson_value(game, path)
+    found = myerson(game, path)
     assert game.rows == n * (n + 1) // 2 + 1
     assert found.sum() == pytest.approx(weights.sum() ** 2)
 
@@ -153,12 +153,12 @@ def test_bad_links_and_dense_graphs_are_refused(monkeypatch):
     game = TableGame([0, 1, 1, 2])
     for link in [(0, 2), (1, 1), (-1, 0)]:
         with pytest.raises(InvalidInputError, match="is not a link"):
-            myerson_value(game, [link])
+            myerson(game, [link])
     with pytest.raises(InvalidInputError, match="the graph has 3 players"):
-        myerson_value(game, SynergyGraph(np.zeros((3, 3))))
+        myerson(game, SynergyGraph(np.zeros((3, 3))))
     monkeypatch.setattr("coalitions.values.owen_myerson.MOST_CONNECTED", 2)
     with pytest.raises(InvalidInputError, match="more than 2 connected coalitions"):
-        myerson_value(Asked(game.table), [(0, 1)])
+        myerson(Asked(game.table), [(0, 1)])
 
 
 def test_agrees_with_coopgame(rng):
@@ -168,4 +168,4 @@ def test_agrees_with_coopgame(rng):
     table[0] = 0
     pairs = [(i, j) for j in range(n) for i in range(j) if rng.random() < 0.3]
     truth = coopgame.myerson(coopgame.Game(table[1:].tolist()), pairs)
-    np.testing.assert_allclose(myerson_value(TableGame(table), pairs), truth, atol=1e-10)
+    np.testing.assert_allclose(myerson(TableGame(table), pairs), truth, atol=1e-10)

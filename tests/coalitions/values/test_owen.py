@@ -12,7 +12,7 @@ from coalitions import (
     InvalidInputError,
     TableGame,
     VotingGame,
-    owen_value,
+    owen,
     payoffs,
     restricted,
     shapley,
@@ -49,7 +49,7 @@ def owen_by_definition(table, structure):
 @given(games_with_structures())
 def test_owen_value_is_its_definition(case):
     table, structure = case
-    found = owen_value(TableGame(table), structure)
+    found = owen(TableGame(table), structure)
     np.testing.assert_allclose(found, owen_by_definition(table, structure), atol=1e-10)
 
 
@@ -60,7 +60,7 @@ def by_bits(n):
 @given(games_with_structures())
 def test_owen_value_is_efficient_and_unions_get_their_shapley_value(case):
     table, structure = case
-    found = owen_value(TableGame(table), structure)
+    found = owen(TableGame(table), structure)
     assert found.sum() == pytest.approx(table[-1] - table[0], abs=1e-9)
     masks = [mask(block) for block in structure]
     quotient = [table[sum(masks[k] for k in unions)] for unions in by_bits(len(structure))]
@@ -76,13 +76,13 @@ def test_owen_value_of_trivial_structures_is_shapley(table):
         CoalitionStructure.singletons(game.n_players),
         CoalitionStructure.grand(game.n_players),
     ):
-        np.testing.assert_allclose(owen_value(game, structure), truth, atol=1e-10)
+        np.testing.assert_allclose(owen(game, structure), truth, atol=1e-10)
 
 
 def test_owen_value_of_a_majority_with_one_union():
     """Two of three players agree beforehand: together they decide, and the third is out."""
     majority = TableGame([0, 0, 0, 1, 0, 1, 1, 1])
-    found = owen_value(majority, CoalitionStructure([[0, 1], [2]]))
+    found = owen(majority, CoalitionStructure([[0, 1], [2]]))
     np.testing.assert_allclose(found, [0.5, 0.5, 0], atol=1e-12)
 
 
@@ -94,14 +94,14 @@ def test_owen_value_of_the_apex_game_when_the_apex_finds_a_partner():
     apex wins if it comes before the partner, who otherwise completes the minors: 1/2.
     """
     apex = VotingGame([2, 1, 1, 1], 3)
-    found = owen_value(apex, CoalitionStructure([[0, 1], [2], [3]]))
+    found = owen(apex, CoalitionStructure([[0, 1], [2], [3]]))
     np.testing.assert_allclose(found, [2 / 3, 1 / 3, 0, 0], atol=1e-12)
 
 
 def test_owen_value_asks_for_few_coalitions(rng):
     table = rng.random(1 << 12)
     game = Asked(table)
-    owen_value(game, CoalitionStructure.from_labels(np.arange(12) // 3))
+    owen(game, CoalitionStructure.from_labels(np.arange(12) // 3))
     assert game.rows == 4 * 2**3 * 2**3
 
 
@@ -144,6 +144,6 @@ def test_potential_gives_the_shapley_value_of_every_subgame(table):
 
 def test_other_players_are_refused():
     game = TableGame([0, 1, 1, 2])
-    for value in (owen_value, payoffs):
+    for value in (owen, payoffs):
         with pytest.raises(InvalidInputError, match="3 players, the game 2"):
             value(game, CoalitionStructure.grand(3))

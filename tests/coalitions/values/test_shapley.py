@@ -116,7 +116,7 @@ def test_an_estimator_with_its_options():
     np.testing.assert_array_equal(loose.values, same.values)
     with pytest.raises(TypeError, match="tolerence"):
         shapley(game, "truncated", 200, tolerence=0.5)
-    with pytest.raises(TypeError, match="set the options on the estimator"):
+    with pytest.raises(TypeError, match="an estimator with its options set"):
         shapley(game, Truncated(), 200, tolerance=0.5)
 
 

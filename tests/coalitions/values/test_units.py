@@ -16,9 +16,9 @@ from coalitions import (
     banzhaf,
     beta_shapley,
     interactions,
-    pairwise_interactions,
     shapley,
 )
+from tests.coalitions.table_games import pairs_of
 
 HUGE_AND_TINY = (1e160, 1e-160)
 
@@ -80,7 +80,7 @@ def test_compiled_games_walk_the_same_paths(method, factor):
     [
         lambda game: banzhaf(game, budget=300, seed=3),
         lambda game: beta_shapley(game, 2, 3, budget=300, seed=3),
-        lambda game: pairwise_interactions(game, budget=300, seed=3),
+        lambda game: pairs_of(game, budget=300, seed=3),
         lambda game: interactions(game, order=2, budget=300, seed=3),
     ],
     ids=["banzhaf", "beta", "pairs", "interactions"],
