@@ -77,8 +77,8 @@ def as_game(game: GameLike) -> Game:
 
     Examples
     --------
-    >>> as_game([[0, 2], [2, 0]]), as_game([0, 1, 1, 4])
-    (InducedSubgraphGame(2 players), TableGame(2 players))
+    >>> as_game([[0, 2], [2, 0]]).n_players, as_game([0, 1, 1, 4])
+    (2, TableGame(2 players))
     """
     from coalitions.graph import SynergyGraph
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.checks import GameLike, as_game, with_keywords
 from coalitions.errors import InvalidInputError
 from coalitions.game import (
     BoolMatrix,
     FloatMatrix,
     FloatVector,
-    Game,
     IntVector,
     evaluate,
     players_of,
@@ -70,8 +70,9 @@ def all_coalitions(n_players: int) -> BoolMatrix:
     return coalitions_of_masks(np.arange(1 << n_players), n_players)
 
 
+@with_keywords()
 def value_table(
-    game: Game,
+    game: GameLike,
     *,
     rows_per_call: int = ROWS_PER_CALL,
     between: Callable[[int, int], None] | None = None,
@@ -93,6 +94,7 @@ def value_table(
     known
         The first values, which the game is not asked for again.
     """
+    game = as_game(game)
     n = players_of(game)
     _check_size(n)
     size = 1 << n

@@ -143,6 +143,7 @@ SYNONYMS = {
     "num_workers": "workers",
     "names": "labels",
     "labels": "names",
+    "players": "names",
     "symmetrize": "symmetrise",
     "callback": "progress",
     "method": "kind",

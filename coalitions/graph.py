@@ -230,6 +230,11 @@ class SynergyGraph:
         return self._labels
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The same, as results call it."""
+        return self._labels
+
+    @property
     def nodes(self) -> tuple[Hashable, ...]:
         """The players as the graph's author calls them: nodes, labels, or 0 … n−1.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from coalitions.extras import needed
 from coalitions.formatting import figure, listed, visible
@@ -92,10 +92,11 @@ class SmallTable:
         <BLANKLINE>
         exact
         """
-        lines = [[cell_text(cell) for cell in row.values()] for row in rows]
+        heads = list(dict.fromkeys(name for row in rows for name in row))
+        lines = [[cell_text(row.get(name)) for name in heads] for row in rows]
         if left_out > 0:
             lines.append(["…", f"({left_out} more)"])
-        return cls(list(rows[0]) if rows else [], lines, below)
+        return cls(heads, lines, below)
 
     @property
     def html(self) -> str:
@@ -139,7 +140,7 @@ def cell_text(cell: object) -> str:
         return "yes" if cell else "no"
     if isinstance(cell, list | tuple):
         return listed(map(cell_text, cell))
-    return figure(float(cell), 6)  # type: ignore[arg-type]
+    return figure(float(cell), 6) if isinstance(cell, SupportsFloat) else str(cell)
 
 
 def finite(number: float) -> float | None:

@@ -35,7 +35,7 @@ def estimate_synergy(
     *,
     budget: int | None = None,
     seed: Seed = 0,
-    labels: Iterable[Hashable] | None = None,
+    names: Iterable[Hashable] | None = None,
 ) -> SynergyGraph:
     """Return the graph of pairwise synergies of a game.
 
@@ -50,7 +50,7 @@ def estimate_synergy(
         Most coalitions to evaluate.
     seed
         Source of all randomness.
-    labels
+    names
         Names of the players; those of the game if it has some.
 
     Examples
@@ -63,8 +63,8 @@ def estimate_synergy(
     """
     game = as_game(game)
     graph = SYNERGIES[kind](game, budget=budget, rng=generator_of(seed))
-    names = getattr(game, "labels", None) if labels is None else labels
-    return graph if names is None else SynergyGraph(graph.matrix, labels=names)
+    called = getattr(game, "labels", None) if names is None else names
+    return graph if called is None else SynergyGraph(graph.matrix, labels=called)
 
 
 # ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def worth(coalitions: np.ndarray) -> np.ndarray:
 
 
 game = FunctionGame(worth, len(people))
-synergy = estimate_synergy(game, "shapley", labels=people)
+synergy = estimate_synergy(game, "shapley", names=people)
 teams = solve(synergy, max_size=3)
 print("teams:", [[people[k] for k in block] for block in teams.structure])
 shares = payoffs(game, teams.structure)

@@ -3,6 +3,7 @@ from solvers._solve import solve as solve
 from solvers.alternatives.explanation import Explanation as Explanation
 from solvers.alternatives.explanation import explain as explain
 from solvers.alternatives.fragile_pairs import FragilePair as FragilePair
+from solvers.alternatives.fragile_pairs import FragilePairs as FragilePairs
 from solvers.alternatives.fragile_pairs import fragile as fragile
 from solvers.alternatives.what_if import WhatIf as WhatIf
 from solvers.alternatives.what_if import what_if as what_if

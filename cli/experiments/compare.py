@@ -297,7 +297,7 @@ def _progress(
             jobs,
             shown=not quiet,
             verbose=verbose,
-            check=lambda result: metric and score_of(result.document(), metric),
+            check=lambda result: metric and score_of(result.to_dict(), metric),
         ) as line:
             yield line
     except KeyboardInterrupt:

@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import IO
 
+from coalitions.checks import with_keywords
 from coalitions.values.budget import EvaluationProgress
 
 WINDOW = 60.0
 """Seconds that the speed is measured over: what was known before the start would flatter it."""
 
 
+@with_keywords()
 def time_left(
     stream: IO[str] | None = None,
     *,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, whole_number
+from coalitions.checks import GameLike, as_game, whole_number, with_keywords
 from coalitions.errors import (
     DamagedFileError,
     DamagedFileWarning,
@@ -39,6 +39,7 @@ if sys.platform != "win32":
 _FORMAT = "coalition-kit values"
 
 
+@with_keywords()
 def stored(
     game: GameLike, folder: str | Path, *, name: str | None = None, batch_size: int = 1
 ) -> StoredGame:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, whole_number
+from coalitions.checks import GameLike, as_game, whole_number, with_keywords
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.game import (
     BoolMatrix,
@@ -30,6 +30,7 @@ from coalitions.game import (
 )
 
 
+@with_keywords()
 def parallel(
     game: GameLike, workers: int | Executor = 2, *, chunk_size: int = 1, threads: int | None = 1
 ) -> ParallelGame:

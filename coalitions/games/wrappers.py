@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game
+from coalitions.checks import GameLike, as_game, with_keywords
 from coalitions.errors import BudgetError, InvalidInputError, shown
 from coalitions.game import (
     FloatVector,
@@ -23,6 +23,7 @@ from coalitions.game import (
 from coalitions.structure import numbering, roster
 
 
+@with_keywords()
 def cached(game: GameLike, *, limit: int | None = None) -> CachedGame:
     """Return the game with a memory: no coalition is evaluated twice.
 
@@ -118,6 +119,7 @@ class CachedGame:
         return f"cached({self.game!r}, evaluations={self.evaluations})"
 
 
+@with_keywords()
 def normalised(game: GameLike, *, scale: bool = False) -> NormalisedGame:
     """Return the game with v(∅) = 0 and, if `scale`, v(N) = 1.
 

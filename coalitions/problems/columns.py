@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.data import DataGame, data_game
@@ -17,6 +18,7 @@ from coalitions.problems.named import NamedGame, names_of
 from coalitions.runtime import one_blas_thread
 
 
+@with_keywords()
 def column_game(
     model: Any,  # noqa: ANN401 (whatever has fit and predict)
     X: Any,  # noqa: ANN401 (a table of numbers)

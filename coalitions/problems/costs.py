@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, shown
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.named import NamedGame, names_of, number
@@ -15,8 +16,9 @@ from coalitions.problems.named import NamedGame, names_of, number
 Costs: TypeAlias = Mapping[Any, float] | Callable[[tuple[str, ...]], float]
 
 
+@with_keywords()
 def cost_game(
-    costs: Costs, players: Iterable[Hashable] | None = None, *, savings: bool = False
+    costs: Costs, names: Iterable[Hashable] | None = None, *, savings: bool = False
 ) -> CostGame:
     r"""Return the game in which a coalition is worth what it would pay on its own.
 
@@ -25,7 +27,7 @@ def cost_game(
     costs
         The cost of every group that is asked for: a mapping from groups of names, or a function of
         a tuple of names. Nobody pays nothing.
-    players
+    names
         Names of the players; by default all that occur in the mapping, in that order.
     savings
         Take what a coalition saves by acting together, :math:`\sum_{i \in S} c(i) - c(S)`: the form
@@ -41,9 +43,9 @@ def cost_game(
     array([9.5, 5.5])
     """
     if callable(costs):
-        if players is None:
-            raise InvalidInputError("a function of costs does not say who plays; give players")
-        players = tuple(players)
+        if names is None:
+            raise InvalidInputError("a function of costs does not say who plays; give names")
+        players = tuple(names)
         return CostGame(costs, names_of(players, len(players), "players"), savings)
     if not isinstance(costs, Mapping) or not costs:
         raise InvalidInputError(
@@ -65,6 +67,7 @@ def cost_game(
             )
         if table.setdefault(members, price) != price:
             raise InvalidInputError(f"{shown(group)} has two costs")
+    players = names
     if players is None:
         groups = ([group] if isinstance(group, str) else group for group in costs)
         players = dict.fromkeys(map(str, chain.from_iterable(groups)))

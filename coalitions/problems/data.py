@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number
+from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number, with_keywords
 from coalitions.errors import InvalidInputError
 from coalitions.game import (
     BoolMatrix,
@@ -28,6 +28,7 @@ from coalitions.values.estimate import Estimate
 UNITS = ("points", "groups")
 
 
+@with_keywords()
 def data_game(
     model: Any,  # noqa: ANN401 (whatever has fit and predict)
     X: Any,  # noqa: ANN401 (rows of whatever the model takes)

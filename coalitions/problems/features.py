@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coalitions.checks import whole_number
+from coalitions.checks import whole_number, with_keywords
 from coalitions.errors import InvalidInputError, shown
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.named import NamedGame, names_of
@@ -20,6 +20,7 @@ Predict: TypeAlias = Callable[[Any], Any]
 Groups: TypeAlias = Mapping[Any, Iterable[Any]] | Sequence[Iterable[Any]]
 
 
+@with_keywords()
 def feature_game(
     predict: Predict,
     x: Any,  # noqa: ANN401 (one row of whatever the model takes)
@@ -102,6 +103,7 @@ def feature_game(
     return FeatureGame(predict, row, usual, players, output, rows_per_call)
 
 
+@with_keywords()
 def feature_games(
     predict: Predict,
     rows: Any,  # noqa: ANN401 (rows of whatever the model takes)

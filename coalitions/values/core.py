@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, one_number_each
+from coalitions.checks import GameLike, as_game, one_number_each, with_keywords
 from coalitions.enumeration import member_sums, value_table
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
 from coalitions.formatting import figure
@@ -111,7 +111,7 @@ class LeastCore(Estimate):
             "epsilon": self.epsilon,
             "core_is_empty": self.core_is_empty,
             "coalitions": [list(named_players(c, self.names)) for c in self.coalitions],
-            "weights": self.weights.tolist(),
+            "coalition_weights": self.weights.tolist(),
         }
 
     def _below(self) -> str:
@@ -147,6 +147,7 @@ def members(mask: int) -> tuple[int, ...]:
     return tuple(player for player in range(int(mask).bit_length()) if mask >> player & 1)
 
 
+@with_keywords()
 def core_membership(
     game: GameLike, payoff: ArrayLike, *, tolerance: float = TOLERANCE
 ) -> CoreMembership:

@@ -95,9 +95,12 @@ class Estimate(PublicResult):
         """
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
-    def __getitem__(self, player: object) -> float:
-        """Return the value of a player, by name or by number."""
-        return float(self.values[numbering(Labels(self.names))(player)])
+    def __getitem__(self, player: Any) -> Any:  # noqa: ANN401 (a player, or a list of them)
+        """Return the value of a player, by name or by number, or those of a list of players."""
+        number = numbering(Labels(self.names))
+        if isinstance(player, list | np.ndarray):
+            return self.values[[number(each) for each in player]]
+        return float(self.values[number(player)])
 
     def __len__(self) -> int:
         """Return the number of players."""
@@ -337,7 +340,7 @@ class Interactions(PublicResult):
             "index": self.index,
             "order": self.order,
             "interactions": [
-                {"players": [self.labels[i] for i in c], "value": value, "stderr": error}
+                {"coalition": [self.labels[i] for i in c], "value": value, "stderr": error}
                 for c, value, error in numbers
             ],
             "evaluations": self.evaluations,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from coalitions.checks import GameLike, as_game
+from coalitions.checks import GameLike, as_game, with_keywords
 from coalitions.enumeration import member_sums
 from coalitions.errors import InfeasibleError, InvalidInputError
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, labels_of
@@ -80,7 +80,7 @@ class Nucleolus(Estimate):
             {
                 "excess": stage.excess,
                 "coalitions": [list(named_players(c, self.names)) for c in stage.coalitions],
-                "weights": list(stage.weights),
+                "coalition_weights": list(stage.weights),
                 "at_own_worth": list(named_players(stage.floor_players, self.names)),
                 "own_worth_weights": list(stage.floor_weights),
             }
@@ -104,6 +104,7 @@ class Verdict(PublicResult):
         return [self.to_dict()]
 
 
+@with_keywords()
 def nucleolus(game: GameLike, *, domain: Domain = "imputations") -> Nucleolus:
     r"""Return the nucleolus with its certificate.
 
@@ -194,6 +195,7 @@ def nucleolus(game: GameLike, *, domain: Domain = "imputations") -> Nucleolus:
     )
 
 
+@with_keywords()
 def verify_nucleolus(game: GameLike, claim: Nucleolus, *, tolerance: float = 1e-7) -> Verdict:
     r"""Check a nucleolus by its stages, without solving a linear program.
 

@@ -66,7 +66,7 @@ class Top(PublicResult):
     def to_dict(self) -> dict[str, Any]:
         """Return the players by name, whether they are settled, and what the values are."""
         return {
-            "players": list(self.named),
+            "top": list(self.named),
             "settled": self.settled,
             "confidence": self.confidence,
             "open": [self.estimate.names[player] for player in self.open],

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, did_you_mean
+from coalitions.extras import needed
+from coalitions.results import PublicResult, Row
 from learners.algorithm import ALGORITHMS
 from learners.data.client_data import FederatedData
 from learners.experiments.paired_statistics import (
@@ -60,7 +63,7 @@ USUAL_ROWS = ("local", "fedavg")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(PublicResult):
     """Several methods on the same data, over several seeds.
 
     Attributes
@@ -133,41 +136,39 @@ class Comparison:
         MissingDependencyError
             pandas is not installed.
         """
-        from coalitions.extras import needed
-
+        if not runs:
+            return super().to_frame()
         needed("pandas")
         import pandas as pd
 
-        rows = self._document["algorithms"]
-        if runs:
-            keys = ("seed", "score", "rank", "difference", "epsilon", "seconds", "out")
-            return pd.DataFrame(
-                [
-                    {"name": name, "algorithm": row["algorithm"], **{key: run[key] for key in keys}}
-                    for name, row in rows.items()
-                    for run in row["runs"]
-                ]
-            )
+        keys = ("seed", "score", "rank", "difference", "epsilon", "seconds", "out")
         return pd.DataFrame(
             [
-                {
-                    "name": name,
-                    "algorithm": row["algorithm"],
-                    "mean": row["mean"],
-                    "sd": row["sd"],
-                    "rank": row["rank"],
-                    "difference": row["difference"]["mean"],
-                    "low": row["difference"]["low"],
-                    "high": row["difference"]["high"],
-                    "worst": row["worst"],
-                    "up": row["communication"]["up"],
-                    "down": row["communication"]["down"],
-                    "epsilon": row["epsilon"],
-                    "seconds": row["seconds"],
-                }
-                for name, row in rows.items()
+                {"name": name, "algorithm": row["algorithm"], **{key: run[key] for key in keys}}
+                for name, row in self._document["algorithms"].items()
+                for run in row["runs"]
             ]
         )
+
+    def _rows(self) -> list[Row]:
+        return [
+            {
+                "name": name,
+                "algorithm": row["algorithm"],
+                "mean": row["mean"],
+                "sd": row["sd"],
+                "rank": row["rank"],
+                "difference": row["difference"]["mean"],
+                "low": row["difference"]["low"],
+                "high": row["difference"]["high"],
+                "worst": row["worst"],
+                "up": row["communication"]["up"],
+                "down": row["communication"]["down"],
+                "epsilon": row["epsilon"],
+                "seconds": row["seconds"],
+            }
+            for name, row in self._document["algorithms"].items()
+        ]
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure of the comparison.
@@ -194,12 +195,6 @@ class Comparison:
         """Return the comparison as plain values, as ``coalitions compare --json`` prints them."""
         return dict(self._document)
 
-    def to_json(self) -> str:
-        """Return a JSON document, as ``coalitions compare --json`` prints it."""
-        from coalitions.files.opening import json_text
-
-        return json_text(self._document)
-
     def __str__(self) -> str:
         """Return the table that ``coalitions compare`` prints."""
         from learners.experiments.comparison_tables import table_text
@@ -207,6 +202,7 @@ class Comparison:
         return table_text(self._document)
 
 
+@with_keywords()
 def compare(
     config: Mapping[str, Any] | RunConfig | None = None,
     out: str | Path | None = None,
@@ -428,7 +424,7 @@ def _document_of(
     untuned: Sequence[str],
 ) -> dict[str, Any]:
     """Return the comparison as plain values: what every table, file and picture is made of."""
-    documents = {name: [run.document() for run in runs] for name, runs in results.items()}
+    documents = {name: [run.to_dict() for run in runs] for name, runs in results.items()}
     metric = metric or main_metric(next(iter(documents.values()))[0])
     run_scores = {
         name: [score_of(line, metric) for line in lines] for name, lines in documents.items()

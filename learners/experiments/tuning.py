@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coalitions.errors import InvalidInputError, NoSolutionError
-from coalitions.extras import needed
-from coalitions.files.opening import json_text
+from coalitions.results import PublicResult, Row
 from learners.data.client_data import FederatedData
 from learners.data.clients import scored_on_held_out, share_with_held_out
 from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, tried_cells
@@ -38,13 +37,12 @@ from learners.settings.seeding import generator, seeds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 _ATTEMPTS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class Tuned(PublicResult):
     """What a search over the options of several methods found.
 
     Attributes
@@ -84,34 +82,20 @@ class Tuned:
         """The trial of each method as it is, in the last rung that it reached."""
         return {each.algorithm: each for each in self.trials if not each.number}
 
-    def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a line for each trial of each rung.
-
-        Its columns are the algorithm, the number of the trial, its rounds, its score (missing if
-        training did not stay finite), whether it is the best one, and the options that were drawn.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        needed("pandas")
-        import pandas as pd
-
+    def _rows(self) -> list[Row]:
+        """Return a line for each trial of each rung; the score of one that diverged is missing."""
         best = list(self.best.values())
-        return pd.DataFrame(
-            [
-                {
-                    "algorithm": trial.algorithm,
-                    "trial": trial.number,
-                    "rounds": trial.rounds,
-                    "score": trial.score,
-                    "best": trial in best,
-                    **trial.values,
-                }
-                for trial in self.trials
-            ]
-        )
+        return [
+            {
+                "algorithm": trial.algorithm,
+                "trial": trial.number,
+                "rounds": trial.rounds,
+                "score": trial.score,
+                "best": trial in best,
+                **trial.values,
+            }
+            for trial in self.trials
+        ]
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure: the scores of all trials, a line for each method.
@@ -151,10 +135,6 @@ class Tuned:
                 for name, best in self.best.items()
             },
         }
-
-    def to_json(self) -> str:
-        """Return a JSON document, as ``coalitions tune --json`` prints it."""
-        return json_text(self.to_dict())
 
     def to_toml(self) -> str:
         """Return the TOML file that ``coalitions compare`` takes, with the best of each method."""
@@ -534,6 +514,6 @@ def _scored(
     results = [each for each in outcomes if isinstance(each, Result)]
     if len(results) < len(outcomes) or metric is None:
         return trial
-    scores = [score_of(result.document(), metric) for result in results]
+    scores = [score_of(result.to_dict(), metric) for result in results]
     mean = math.fsum(score.mean for score in scores) / len(scores)
     return replace(trial, score=mean, gain=-mean if scores[0].lower_is_better else mean)

@@ -25,6 +25,7 @@ from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
 from coalitions.files.opening import json_text
 from coalitions.files.writing import write_whole
+from coalitions.results import PublicResult, Row
 from learners.experiments.paired_statistics import CONFIDENCE
 from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, tried_cells
 from learners.reproduction.claims import Claim, Measured, Verdict
@@ -117,7 +118,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Reproduced:
+class Reproduced(PublicResult):
     """A table or figure of a paper: the paper's figures, ours, and a verdict on each claim.
 
     Attributes
@@ -177,16 +178,19 @@ class Reproduced:
         MissingDependencyError
             pandas is not installed.
         """
-        needed("pandas")
-        import pandas as pd
-
         if claims:
+            needed("pandas")
+            import pandas as pd
+
             keys = ("claim", "paper", "ours", "interval", "verdict", "why")
             documents = [claim.document() for claim in self.claims]
             return pd.DataFrame(
                 [{key: each[key] for key in keys} for each in documents], columns=keys
             )
-        lines = []
+        return super().to_frame()
+
+    def _rows(self) -> list[Row]:
+        lines: list[Row] = []
         for row, columns in self.found.rows.items():
             for column, values in columns.items():
                 paper = None if self.printed is None else self.printed.get(row, column)
@@ -200,7 +204,7 @@ class Reproduced:
                         "paper_spread": None if paper is None else paper.spread,
                     }
                 )
-        return pd.DataFrame(lines)
+        return lines
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure: every seed, our means, and the figures of the paper.
@@ -239,10 +243,6 @@ class Reproduced:
             ),
             "missing": list(self.missing),
         }
-
-    def to_json(self) -> str:
-        """Return a JSON document, as ``coalitions reproduce NAME --json`` prints it."""
-        return json_text(self.to_dict())
 
     def __str__(self) -> str:
         """Return the table and the verdicts, as ``coalitions reproduce`` prints them."""

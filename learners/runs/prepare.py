@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -258,10 +258,10 @@ def checked(
     # Not `data` itself: the network would keep it alive beside what the site makes of it.
     inputs, targets = data.inputs, data.targets
 
-    def network() -> nn.Module:
-        if own.model is not None:
-            return own.network(config.seed)
-        return network_for(model, inputs, targets, seed=config.seed)
+    # It can be pickled, and with it the result of a run without a folder.
+    network = partial(network_for, model, inputs, targets, seed=config.seed)
+    if own.model is not None:
+        network = partial(UserInputs(model=own.model).network, config.seed)
 
     module = network()
     called = model if own.model is None else type(module).__name__
@@ -382,9 +382,7 @@ def _with_own_network(
     data: Callable[[Targets], FederatedData],
 ) -> CheckedRun:
     """Return a run of a network that tells what is learnt: nobody knows the data of all."""
-
-    def network() -> nn.Module:
-        return own.network(config.seed)
+    network = partial(UserInputs(model=own.model).network, config.seed)
 
     module = network()
     layout = Layout.of(module)

@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.plugins import import_plugins
+from coalitions.results import PublicResult, Row
 from learners.data.client_data import Input, Kind, Targets
+from learners.experiments.scores import main_metric, score_of, scores_of_clients
 from learners.models import build_model, network_for
 from learners.rows.parameters import Layout
 from learners.runs.folder import RunFolder, load_into
 from learners.runs.inputs import MARK, Factory, UserInputs
+from learners.runs.summary import summary
 from learners.server.client_failures import left_out
 from learners.settings.config import RunConfig
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(PublicResult):
     """What came out of a run.
 
     Attributes
@@ -98,8 +104,19 @@ class Result:
         network = self._network()
         return Layout.of(network).unpack(row, network).eval()
 
-    def document(self) -> dict[str, Any]:
-        """Return the result as plain values."""
+    @property
+    def metric(self) -> str:
+        """What the run is judged by: the first of its metrics, accuracy if it names none."""
+        return main_metric(self.metrics)
+
+    @property
+    def named(self) -> dict[str, float | None]:
+        """Each client's figure on its own test data, by name; see `metric`."""
+        figures = score_of(self.metrics, self.metric).per_client
+        return dict(zip(self.client_names, figures, strict=False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, as ``result.json`` has it."""
         config = self.config
         scores = {
             key: value
@@ -128,6 +145,59 @@ class Result:
             "seconds": self.seconds,
             "out": None if self.out is None else str(self.out),
         }
+
+    def _rows(self) -> list[Row]:
+        metrics = list(self.metrics.get("metrics") or {}) or [self.metric]
+        clients = {name: scores_of_clients(self.metrics, name) for name in metrics}
+        return [
+            {"client": client, "metric": name, "value": value}
+            for name, values in clients.items()
+            for client, value in zip(self.client_names, values, strict=False)
+        ]
+
+    def _below(self) -> str:
+        return "\n".join(f"{key:<22}{value}" for key, value in summary(self.to_dict()).items())
+
+    def __str__(self) -> str:
+        """Return what ``coalitions run`` prints."""
+        return self._below()
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a matplotlib figure: what the run is judged by, round by round.
+
+        Parameters
+        ----------
+        path
+            Where to write the picture as well: ``.png``, ``.svg`` or ``.pdf``.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        from coalitions.drawing.figures import drawn
+
+        return drawn({"rounds": _by_round}, None, path, self)
+
+
+def _by_round(result: Result) -> Figure:
+    from coalitions.drawing.pictures import new_figure
+
+    metric = result.metric
+    rounds, means = [], []
+    for number, line in enumerate(result.history, 1):
+        figures = [each for each in scores_of_clients(line, metric) if each is not None]
+        if figures:  # a round that was not evaluated has none
+            rounds.append(number)
+            means.append(score_of(line, metric).mean)
+    figure = new_figure(7, 4)
+    axes = figure.subplots()
+    axes.plot(rounds, means, marker="o", markersize=3)
+    axes.set_xlabel("round")
+    axes.set_ylabel(f"mean test {metric}")
+    axes.set_title(f"{result.config.algorithm} on {result.config.dataset}", fontsize=10)
+    axes.spines[["right", "top"]].set_visible(False)
+    return figure
 
 
 def finished_result(folder: RunFolder, config: RunConfig) -> Result | None:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InputWarning, InvalidInputError
 from learners.algorithm import State
 from learners.client.tasks import deploy
@@ -35,8 +36,9 @@ OnRound = Callable[[Round], None]
 """Called after each round."""
 
 
+@with_keywords()
 def run(
-    config: Mapping[str, Any] | RunConfig,
+    config: Mapping[str, Any] | RunConfig | str | Path,
     out: str | Path | None = None,
     *,
     data: Clients | FederatedData | None = None,
@@ -55,7 +57,8 @@ def run(
     Parameters
     ----------
     config
-        Settings by name, see `RunConfig`; what is not given has its default.
+        Settings by name, see `RunConfig`, or the path of a TOML file that has them; what is not
+        given has its default.
     out
         Folder to write to, which must not exist; None keeps everything in memory.
     data
@@ -144,6 +147,7 @@ def begin_or_resume(
         return _carry_out(prepared, folder, checkpoint, on_round, (), make)
 
 
+@with_keywords()
 def resume(
     out: str | Path,
     *,
@@ -307,7 +311,7 @@ def _carry_out(
     )
     if folder is not None:
         folder.write_models(models, site.workspace.layout, prepared.about)
-        folder.write_result(result.document())
+        folder.write_result(result.to_dict())
         folder.sweep()
     for callback in callbacks:
         callback.on_end(result)

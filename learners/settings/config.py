@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, shown
 from coalitions.files.opening import check_whole, decoded
 from learners.settings.conversion import from_values
 from learners.settings.options import check_options, option
@@ -298,14 +298,22 @@ class RunConfig:
         return max(1, round(self.participation * self.members))
 
     @classmethod
-    def of(cls, values: Mapping[str, Any] | RunConfig) -> RunConfig:
-        """Return a configuration from plain values; an unknown key is an error, not ignored."""
-        return values if isinstance(values, RunConfig) else from_values(cls, values, "setting")
+    def of(cls, values: Mapping[str, Any] | RunConfig | str | Path) -> RunConfig:
+        """Return a configuration from plain values or a TOML file; an unknown key is an error."""
+        if isinstance(values, RunConfig):
+            return values
+        if isinstance(values, str | Path):
+            return cls.read(values)
+        if not isinstance(values, Mapping):
+            raise InvalidInputError(
+                f"{shown(values)} is no configuration; give settings by name, or a TOML file"
+            )
+        return from_values(cls, values, "setting")
 
     @classmethod
-    def read(cls, path: Path) -> RunConfig:
+    def read(cls, path: str | Path) -> RunConfig:
         """Return the configuration in a TOML file."""
-        values = read_toml(path)
+        values = read_toml(Path(path))
         try:
             return cls.of(values)
         except InvalidInputError as error:

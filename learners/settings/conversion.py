@@ -10,7 +10,13 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from coalitions.errors import InvalidInputError, did_you_mean, shown
+from coalitions.errors import (
+    SYNONYMS,
+    InvalidInputError,
+    UnknownKeywordError,
+    did_you_mean,
+    shown,
+)
 
 # ----------------------------------------------------------------------------------------
 # Ranges of numbers, and how a message describes them.
@@ -86,9 +92,12 @@ def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
     for key, value in values.items():
         name = key.replace("-", "_")
         if name not in known:
-            hint = did_you_mean(name, known)
+            meant = SYNONYMS.get(name)
+            hint = f"did you mean {meant!r}? " if meant in known else did_you_mean(name, known)
             there = f"there are: {', '.join(known)}" if known else "it has none"
-            raise InvalidInputError(f"there is no {noun} {shown(key)}; {hint}{there}")
+            if not hint and "options" in known:
+                there = f"options of an algorithm stand in options; {there}"
+            raise UnknownKeywordError(f"there is no {noun} {shown(key)}; {hint}{there}")
         arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
     missing = [
         name

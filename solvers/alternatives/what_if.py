@@ -139,6 +139,7 @@ def what_if(
 
     Examples
     --------
+    >>> from coalitions import SynergyGraph
     >>> graph = SynergyGraph([[0, 3, 2], [3, 0, -4], [2, -4, 0]], labels=["ann", "bob", "cleo"])
     >>> wish = what_if(graph, together=[("ann", "cleo")])
     >>> wish.cost, wish.solution.structure.coalitions

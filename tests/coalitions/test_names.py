@@ -80,7 +80,7 @@ def test_names_need_somebody_who_knows_them(graph):
         CoalitionStructure([["ann"]])
     with pytest.raises(InvalidInputError, match=r"'anne'.*did you mean 'ann'\?"):
         solve(graph, must_link=[("anne", "bob")])
-    with pytest.raises(InvalidInputError, match="must_link takes pairs of two different players"):
+    with pytest.raises(InvalidInputError, match="must_link takes groups of players"):
         solve(graph, must_link=["ann"])
 
 

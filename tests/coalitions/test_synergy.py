@@ -55,7 +55,7 @@ def test_pairs_ask_for_pairs_only():
 def test_names_come_from_the_game_or_the_caller():
     game = TableGame([0, 0, 0, 1], labels=["ann", "bob"])
     assert estimate_synergy(game).labels == ("ann", "bob")
-    assert estimate_synergy(game, labels=["a", "b"]).labels == ("a", "b")
+    assert estimate_synergy(game, names=["a", "b"]).labels == ("a", "b")
     assert estimate_synergy(Asked([0, 0, 0, 1])).labels == ("0", "1")
 
 

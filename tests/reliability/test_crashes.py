@@ -379,7 +379,7 @@ def test_each_damaged_file_of_a_finished_run_is_named_or_does_no_harm(tmp_path, 
     for what, folder in damaged_copies(undisturbed, tmp_path / "damaged"):
 
         def read(folder=folder, what=what):
-            document = resume(folder).document()
+            document = resume(folder).to_dict()
             for key in expected.keys() - {"seconds", "out"}:
                 assert document[key] == expected[key], what
 

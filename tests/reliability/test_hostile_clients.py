@@ -190,7 +190,7 @@ def test_resuming_remembers_who_is_in_quarantine(monkeypatch, tmp_path):
         with pytest.raises(Stop):
             run(config, tmp_path / str(last), on_round=stop)
         resumed = resume(tmp_path / str(last))
-        assert resumed.document()["left_out"] == whole.document()["left_out"]
+        assert resumed.to_dict()["left_out"] == whole.to_dict()["left_out"]
         for one, other in zip(resumed.history, whole.history, strict=True):
             assert {**one, "seconds": 0} == {**other, "seconds": 0}
     assert json.loads((tmp_path / "whole" / "result.json").read_text())["left_out"] == [
@@ -274,7 +274,7 @@ def test_the_whole_matrix_on_digits(name, monkeypatch):
         for behaviour, tamper in tampers.items():
             hostile(monkeypatch, {3: tamper}, watching=watching)
             result = run(config)
-            (entry,) = result.document()["left_out"]
+            (entry,) = result.to_dict()["left_out"]
             assert entry["client"] == 3, behaviour
             assert entry["quarantined"] in ({1, 4} if watching else {4}), behaviour
             assert len(result.history) == 4

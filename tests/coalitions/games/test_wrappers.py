@@ -108,7 +108,7 @@ def test_restricted_is_the_subgame(table, data):
 
 @pytest.mark.parametrize("players", [[], [0, 0], [3], [-1], [0.5]])
 def test_restricted_to_players_that_are_not_there(players):
-    with pytest.raises(InvalidInputError, match="players must be"):
+    with pytest.raises(InvalidInputError, match="players"):
         restricted(TableGame(np.zeros(8)), players)
 
 

@@ -141,9 +141,9 @@ def test_three_towns_share_a_plant():
 
 
 def test_costs_by_a_function_and_an_order_of_players():
-    game = cost_game(lambda members: 10 + len("".join(members)), players=["ann", "bo"])
+    game = cost_game(lambda members: 10 + len("".join(members)), names=["ann", "bo"])
     assert game(all_coalitions(2)).tolist() == [0, 13, 12, 15]
-    assert cost_game({"a": 1, "b": 2, ("a", "b"): 2}, players="ba")([1, 0]).tolist() == [2]
+    assert cost_game({"a": 1, "b": 2, ("a", "b"): 2}, names="ba")([1, 0]).tolist() == [2]
 
 
 def test_players_may_come_one_by_one():

@@ -238,10 +238,10 @@ def test_the_verifier_finds_every_kind_of_lie():
     assert verify_nucleolus(game, claim).holds
     first = claim.stages[0]
     lies = {
-        "do not add up": dataclasses.replace(claim, payoff=claim.payoff + 1),
-        "not one finite number": dataclasses.replace(claim, payoff=claim.payoff[:2]),
-        "less than alone": dataclasses.replace(claim, payoff=np.array([-10.0, 100, 110])),
-        "another excess": dataclasses.replace(claim, payoff=claim.payoff + np.array([2, -1, -1])),
+        "do not add up": dataclasses.replace(claim, values=claim.payoff + 1),
+        "not one finite number": dataclasses.replace(claim, values=claim.payoff[:2]),
+        "less than alone": dataclasses.replace(claim, values=np.array([-10.0, 100, 110])),
+        "another excess": dataclasses.replace(claim, values=claim.payoff + np.array([2, -1, -1])),
         "more than one point": dataclasses.replace(claim, stages=claim.stages[:-1]),
         "not positive": broken(claim, 0, weights=tuple(-w for w in first.weights)),
         "one weight for each of its coalitions": broken(claim, 0, weights=()),
@@ -266,7 +266,7 @@ def test_the_verifier_refutes_other_points_of_the_core():
     np.testing.assert_allclose(claim.payoff, 0.5)
     lie = dataclasses.replace(
         broken(claim, 0, coalitions=((0,),), weights=(1.0,), excess=-0.9),
-        payoff=np.array([0.9, 0.1]),
+        values=np.array([0.9, 0.1]),
     )
     assert not verify_nucleolus(game, lie).holds
     floors = dataclasses.replace(
