@@ -136,7 +136,7 @@ def _concepts(game):
         partial(co.core_point, game),
         partial(co.core_membership, game, np.full(n, 1.0)),
         partial(co.deviations, game, structure),
-        partial(co.normalised, game, scale=True),
+        partial(co.normalized, game, scale=True),
         partial(co.restricted, game, [0, n - 1]),
         partial(co.shapley, co.cached(game), "permutation", 40),
         partial(co.leave_one_out, game),

@@ -231,7 +231,7 @@ def _stability(weights):
         co.owen(game, structure),
         *(co.join(structure, others), co.meet(structure, others), co.refines(structure, others)),
         co.adjusted_rand_index(structure, others),
-        co.normalised_mutual_information(structure, others),
+        co.normalized_mutual_information(structure, others),
     ]
 
 

@@ -28,7 +28,7 @@ from coalitions.games.table import TableGame as TableGame
 from coalitions.games.unanimity import UnanimityGame as UnanimityGame
 from coalitions.games.voting import VotingGame as VotingGame
 from coalitions.games.wrappers import cached as cached
-from coalitions.games.wrappers import normalised as normalised
+from coalitions.games.wrappers import normalized as normalized
 from coalitions.games.wrappers import reported as reported
 from coalitions.games.wrappers import restricted as restricted
 from coalitions.graph import SynergyGraph as SynergyGraph
@@ -56,7 +56,7 @@ from coalitions.structures.partitions import bell_number as bell_number
 from coalitions.structures.partitions import join as join
 from coalitions.structures.partitions import meet as meet
 from coalitions.structures.partitions import (
-    normalised_mutual_information as normalised_mutual_information,
+    normalized_mutual_information as normalized_mutual_information,
 )
 from coalitions.structures.partitions import partition_labels as partition_labels
 from coalitions.structures.partitions import refines as refines

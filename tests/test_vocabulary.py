@@ -6,6 +6,7 @@ a game or a structure in another way, or returns something else than a result.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import math
@@ -57,13 +58,11 @@ MORE = {
     "myerson": {"links": [("ann", "bob")]},
     "explain": {"player": "ann"},
     "what_if": {"together": [("ann", "cleo")]},
-    "restricted": {"players": [0, 2]},
+    "restricted": {"players": ["ann", "cleo"]},
     "reported": {"report": lambda rows: None},
     "verify_nucleolus": {"claim": coalitions.nucleolus(GRAPH)},
 }
 """What a function needs beside a graph, a game and a structure."""
-
-NO_CORE = "core_point"  # this game has none: its answer is an error
 
 
 def parameters(function):
@@ -153,7 +152,7 @@ WITH_STRUCTURE = [
     (name, key)
     for name, each in FUNCTIONS.items()
     for key in ("structure", "solution", "warm_start", "one", "other", "fine", "coarse")
-    if key in parameters(each) and name != "solve_many"
+    if key in parameters(each) and name != "data_game"
 ]
 
 
@@ -238,6 +237,7 @@ def test_few_arguments_are_positional():
 # Results
 
 
+@functools.cache
 def results():
     """Return an example of every public result."""
     games = feature_games(lambda rows: rows.prod(axis=1), [[2, 3], [4, 5]], [1, 1])
@@ -256,7 +256,7 @@ def results():
         coalitions.myerson(GRAPH, [("ann", "bob")]),
         coalitions.knn_shapley([[0], [1], [5]], ["a", "b", "a"], [[0.2]], ["a"]),
         coalitions.leave_one_out(GRAPH),
-        coalitions.core_point(AirportGame([1, 2, 3])),
+        coalitions.core_point(TableGame([0, 0, 0, 1, 0, 1, 0, 1], LABELS)),
         coalitions.least_core(GRAPH),
         share,
         coalitions.verify_nucleolus(GRAPH, share),

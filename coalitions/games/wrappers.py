@@ -1,7 +1,7 @@
 """Games that wrap games: a cache, a normalised or a restricted game, a game that reports.
 
 Each of them is a game again and keeps batching: one call to the wrapper is at most one call to
-the game inside. They compose: ``cached(normalised(game), limit=500)``.
+the game inside. They compose: ``cached(normalized(game), limit=500)``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class CachedGame:
 
 
 @with_keywords()
-def normalised(game: GameLike, *, scale: bool = False) -> NormalisedGame:
+def normalized(game: GameLike, *, scale: bool = False) -> NormalizedGame:
     """Return the game with v(∅) = 0 and, if `scale`, v(N) = 1.
 
     Shapley values do not change by the shift and are divided by v(N) − v(∅) by the scaling. Both
@@ -129,14 +129,14 @@ def normalised(game: GameLike, *, scale: bool = False) -> NormalisedGame:
     Examples
     --------
     >>> from coalitions.games.table import TableGame
-    >>> normalised(TableGame([3, 4, 5, 8]), scale=True)([[0, 0], [1, 0], [1, 1]])
+    >>> normalized(TableGame([3, 4, 5, 8]), scale=True)([[0, 0], [1, 0], [1, 1]])
     array([0. , 0.2, 1. ])
     """
-    return NormalisedGame(game, scale)
+    return NormalizedGame(game, scale)
 
 
-class NormalisedGame:
-    """A game shifted to v(∅) = 0 and maybe scaled to v(N) = 1; see `normalised`."""
+class NormalizedGame:
+    """A game shifted to v(∅) = 0 and maybe scaled to v(N) = 1; see `normalized`."""
 
     def __init__(self, game: GameLike, scale: bool = False) -> None:
         self.game = as_game(game)
@@ -174,7 +174,7 @@ class NormalisedGame:
         return (values - empty) / (grand - empty)
 
     def __repr__(self) -> str:
-        return f"normalised({self.game!r}{', scale=True' if self.scale else ''})"
+        return f"normalized({self.game!r}{', scale=True' if self.scale else ''})"
 
 
 def restricted(game: GameLike, players: Iterable[Hashable]) -> RestrictedGame:

@@ -128,7 +128,7 @@ def adjusted_rand_index(one: Structured, other: Structured) -> float:
     return float((together - expected) / ((a + b) / 2 - expected))
 
 
-def normalised_mutual_information(one: Structured, other: Structured) -> float:
+def normalized_mutual_information(one: Structured, other: Structured) -> float:
     r"""Return the mutual information over the mean entropy: 1 if equal, 0 if independent.
 
     .. math:: \frac{2\, I(C; D)}{H(C) + H(D)}, \quad
@@ -139,7 +139,7 @@ def normalised_mutual_information(one: Structured, other: Structured) -> float:
     Examples
     --------
     >>> pair = CoalitionStructure([[0, 1], [2, 3]])
-    >>> normalised_mutual_information(pair, pair)
+    >>> normalized_mutual_information(pair, pair)
     1.0
     """
     one, other = _both(one, other)

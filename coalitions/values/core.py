@@ -213,7 +213,7 @@ def least_core(game: GameLike) -> LeastCore:
     scale = scale_of(table)
     free = np.ones(len(table), np.bool_)
     free[[0, -1]] = False
-    optimum = minimise_excess(
+    optimum = minimize_excess(
         table / scale,
         free=free,
         rows=first_rows(n),
@@ -309,7 +309,7 @@ def first_rows(n_players: int) -> IntVector:
     return np.unique(np.concatenate([singles, (1 << n_players) - 1 - singles]))
 
 
-def minimise_excess(
+def minimize_excess(
     table: FloatVector,
     *,
     free: BoolMatrix,

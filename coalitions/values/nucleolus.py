@@ -20,7 +20,7 @@ from coalitions.runtime import one_blas_thread
 from coalitions.values.core import (
     first_rows,
     members,
-    minimise_excess,
+    minimize_excess,
     named_players,
     scale_of,
     zero_normalised_table,
@@ -149,7 +149,7 @@ def nucleolus(game: GameLike, *, domain: Domain = "imputations") -> Nucleolus:
     # Shares may still move along the open directions; each level leaves at least one less.
     while open_directions.shape[1]:
         # Of all shares on what is settled, make the largest open excess as small as possible.
-        optimum = minimise_excess(
+        optimum = minimize_excess(
             table,
             free=_outside_span(open_directions),
             rows=rows,

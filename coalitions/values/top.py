@@ -130,7 +130,7 @@ def top_k(
     """
     game = as_game(game)
     n = players_of(game)
-    k = whole_number(k, "k", 1)
+    k, number = whole_number(k, "k", 1), seed_of(seed)
     if k >= n:
         raise InvalidInputError(f"k is {k}, but there are {n} players; ask for fewer than all")
     if not 0 < confidence < 1:
@@ -142,7 +142,6 @@ def top_k(
     most = default_budget(game) if budget is None else checked_budget(budget, n)
     looks = _looks(n, most)
     chances = max(1, len(looks) - 1)  # the first look settles nothing, see `_confirmed`
-    number = seed_of(seed)
     memory = cached(game)
     exact = n < 63 and 1 << n <= most
     sampler = best_sampler(n, most)  # one for all looks, so that nothing is asked for twice

@@ -43,7 +43,7 @@ class Cbc(IlpSolver):
         packaged = any(importlib.util.find_spec(package) for package in ("pulp", "cbcbox"))
         return None if packaged or shutil.which("cbc") else NOT_FOUND
 
-    def maximise(
+    def maximize(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Write the model for the CBC executable, and read its bound from the log."""

@@ -47,7 +47,7 @@ class CpSat(IlpSolver):
     own_process_above: ClassVar[int | None] = 50_000
     needs: ClassVar[tuple[str, ...]] = ("ortools",)
 
-    def maximise(
+    def maximize(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Pass integer weights; a triangle of binaries is a clause, other rows are sums."""

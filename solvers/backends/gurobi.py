@@ -29,7 +29,7 @@ class Gurobi(IlpSolver):
 
     needs: ClassVar[tuple[str, ...]] = ("gurobipy",)
 
-    def maximise(
+    def maximize(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Pass the sparse rows as a matrix constraint."""

@@ -44,7 +44,7 @@ class Highs(IlpSolver):
     own_process_above: ClassVar[int | None] = 50_000  # of which presolve takes half a second
     needs: ClassVar[tuple[str, ...]] = ("highspy",)
 
-    def maximise(
+    def maximize(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Pass the rows as they are; HiGHS maximises."""

@@ -116,13 +116,13 @@ class IlpSolver(Solver):
         start = None if labels is None else program.encode(labels)
         _check(limits)
         if self.own_process_above is None or program.rows.shape[0] <= self.own_process_above:
-            return self.maximise(program, limits=limits, start=start)
+            return self.maximize(program, limits=limits, start=start)
         from solvers.ilp.child_process import maximise_in_child
 
         return maximise_in_child(self, program, limits, start)
 
     @abstractmethod
-    def maximise(
+    def maximize(
         self, program: Program, *, limits: Limits, start: FloatVector | None
     ) -> ProgramAnswer:
         """Return the best point the back-end finds and its bound on the objective.

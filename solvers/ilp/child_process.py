@@ -173,7 +173,7 @@ def main(folder: str) -> None:
     limits = Limits(task["deadline"], task["gap"], task["threads"], task["seed"])
     with heeding_ctrl_c(limits):
         try:
-            found = task["solver"].maximise(task["program"], limits=limits, start=task["start"])
+            found = task["solver"].maximize(task["program"], limits=limits, start=task["start"])
         except InfeasibleError as error:
             found = str(error)
     partial = Path(folder, "answer.partial")

@@ -23,7 +23,7 @@ from coalitions import (
     interactions,
     least_core,
     myerson,
-    normalised,
+    normalized,
     nucleolus,
     owen,
     payoffs,
@@ -57,7 +57,7 @@ CONCEPTS = {
 }
 WRAPPERS = {
     "cached": cached,
-    "normalised": normalised,
+    "normalized": normalized,
     "restricted": lambda game: restricted(game, [0]),
     "reported": lambda game: reported(game, print),
     "links": lambda game: GraphRestrictedGame(game, []),
@@ -238,14 +238,14 @@ def test_an_estimator_has_its_own_rows_whatever_a_game_writes(name):
 
 def shifted(game):
     """Return a normalised game that has asked for its two ends already."""
-    found = normalised(game)
+    found = normalized(game)
     found(np.zeros((1, 4), np.bool_))
     return found
 
 
 @pytest.mark.parametrize(
     "wrapped",
-    [cached, normalised, shifted, lambda game: restricted(game, range(4)),
+    [cached, normalized, shifted, lambda game: restricted(game, range(4)),
      lambda game: reported(game, print), lambda game: FunctionGame(game, 4)],
 )  # fmt: skip
 def test_a_game_does_not_change_the_rows_of_its_caller(wrapped):

@@ -12,7 +12,7 @@ from solvers.solver_checks import fault, solver_checks
 from tests.strategies import synergy_graphs
 
 RUNNABLE = [name for name, state in available().items() if state is True]
-ILP = [name for name in RUNNABLE if hasattr(SOLVERS[name], "maximise")]
+ILP = [name for name in RUNNABLE if hasattr(SOLVERS[name], "maximize")]
 
 every_solver = pytest.mark.parametrize("name", RUNNABLE)
 

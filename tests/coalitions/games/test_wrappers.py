@@ -14,7 +14,7 @@ from coalitions import (
     TableGame,
     all_coalitions,
     cached,
-    normalised,
+    normalized,
     reported,
     restricted,
     shapley,
@@ -83,17 +83,17 @@ class Sizes:
 @given(tables(max_players=4))
 def test_normalised_starts_at_zero_in_one_call(table):
     inner = Batches(table)
-    game = normalised(inner)
+    game = normalized(inner)
     values = game(all_coalitions(inner.n_players))
     np.testing.assert_array_equal(values, table - table[0])
     assert len(inner.sizes) == 1
 
 
 def test_normalised_to_one():
-    game = normalised(TableGame([1.0, 2.0, 3.0, 5.0]), scale=True)
+    game = normalized(TableGame([1.0, 2.0, 3.0, 5.0]), scale=True)
     np.testing.assert_array_equal(game(all_coalitions(2)), [0, 0.25, 0.5, 1])
     with pytest.raises(InvalidInputError, match="cannot be scaled"):
-        normalised(TableGame([1.0, 2.0, 3.0, 1.0]), scale=True)([1, 0])
+        normalized(TableGame([1.0, 2.0, 3.0, 1.0]), scale=True)([1, 0])
 
 
 @given(tables(min_players=2, max_players=4), st.data())
@@ -115,7 +115,7 @@ def test_restricted_to_players_that_are_not_there(players):
 def test_reported_counts_rows_and_wrappers_compose():
     counts = []
     inner = reported(TableGame(np.arange(8.0) + 2), counts.append)
-    game = cached(normalised(restricted(inner, [2, 0])))
+    game = cached(normalized(restricted(inner, [2, 0])))
     np.testing.assert_array_equal(game([[1, 0], [0, 1], [1, 0]]), [4, 1, 4])
     np.testing.assert_array_equal(game([[1, 1]]), [5])
     assert counts == [4, 5]

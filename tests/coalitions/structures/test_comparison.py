@@ -11,7 +11,7 @@ from coalitions import (
     all_partitions,
     join,
     meet,
-    normalised_mutual_information,
+    normalized_mutual_information,
     refines,
 )
 from tests.coalitions.table_games import structures
@@ -30,7 +30,7 @@ def test_both_indices_agree_with_scikit_learn(pair):
     assert adjusted_rand_index(one, other) == pytest.approx(
         metrics.adjusted_rand_score(one.labels, other.labels), abs=1e-12
     )
-    assert normalised_mutual_information(one, other) == pytest.approx(
+    assert normalized_mutual_information(one, other) == pytest.approx(
         metrics.normalized_mutual_info_score(one.labels, other.labels), abs=1e-12
     )
 
@@ -45,7 +45,7 @@ def test_adjusted_rand_index_by_hand():
 @given(pairs_of_structures())
 def test_indices_are_symmetric_and_one_only_for_the_same_structure(pair):
     one, other = pair
-    for index in (adjusted_rand_index, normalised_mutual_information):
+    for index in (adjusted_rand_index, normalized_mutual_information):
         assert index(one, other) == pytest.approx(index(other, one), abs=1e-12)
         assert index(one, one) == 1.0
         if one != other:

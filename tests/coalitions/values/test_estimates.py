@@ -23,7 +23,7 @@ from coalitions import (
     interaction_network,
     interactions,
     leave_one_out,
-    normalised,
+    normalized,
     reported,
     restricted,
     shapley,
@@ -60,7 +60,7 @@ def test_a_result_knows_the_names_of_the_game(odd):
 
 
 def test_wrapped_games_keep_their_names(odd, tmp_path):
-    for wrapped in (cached(odd), normalised(odd), reported(odd, print), stored(odd, tmp_path)):
+    for wrapped in (cached(odd), normalized(odd), reported(odd, print), stored(odd, tmp_path)):
         assert shapley(wrapped).names == ODD
     assert shapley(restricted(odd, [2, 0])).names == (ODD[2], ODD[0])
 
