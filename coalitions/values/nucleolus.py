@@ -189,7 +189,7 @@ def nucleolus(game: GameLike, *, domain: Domain = "imputations") -> Nucleolus:
                 stage.floor_players,
                 stage.floor_weights,
             )
-            for level, stage in zip(levels, stages, strict=True)
+            for level, stage in zip(levels.tolist(), stages, strict=True)
         ),
         domain=domain,
     )

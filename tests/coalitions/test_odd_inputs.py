@@ -33,7 +33,7 @@ from coalitions import (
     shapley,
     value_table,
 )
-from tests.coalitions.table_games import index_of_all, pairs_of
+from tests.coalitions.table_games import pairs_of
 
 GRAND = CoalitionStructure.grand(4)
 CONCEPTS = {
@@ -42,7 +42,7 @@ CONCEPTS = {
     "beta": lambda game: beta_shapley(game, 2, 1),
     "semivalue": lambda game: semivalue(game, [0.25] * 4),
     "pairs": pairs_of,
-    "indices": index_of_all,
+    "indices": interactions,
     "interaction": lambda game: interactions(game, "SII", coalitions=[[0]], budget=16),
     "myerson": lambda game: myerson(game, [(0, 1), (1, 2), (2, 3)]),
     "least core": least_core,

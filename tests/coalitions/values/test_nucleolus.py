@@ -278,7 +278,7 @@ def test_the_verifier_refutes_other_points_of_the_core():
         claim.stages[0], excess=0.0, coalitions=((0,), (1,), (2,)), weights=(1.0, 1.0, 1.0)
     )
     lie = dataclasses.replace(
-        claim, payoff=np.full(3, 1 / 3), stages=(dataclasses.replace(stage, excess=-1 / 3),)
+        claim, values=np.full(3, 1 / 3), stages=(dataclasses.replace(stage, excess=-1 / 3),)
     )
     assert "has a larger excess" in verify_nucleolus(missing, lie).reason
 
