@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coalitions.errors import InvalidInputError, shown, unknown_keyword
-from coalitions.game import FloatVector, Game, IntVector, players_of
+from coalitions.game import FloatVector, Game, IntVector, labels_of, players_of
 from coalitions.structure import numbering, roster
 
 if TYPE_CHECKING:
@@ -226,6 +226,8 @@ def ends_of_links(
 ) -> tuple[IntVector, IntVector]:
     """Return the two ends of all links: the edges of a graph, or pairs of different players.
 
+    Players of a graph are those of the game with the same names, if all are there.
+
     Examples
     --------
     >>> from coalitions import TableGame
@@ -240,7 +242,11 @@ def ends_of_links(
             raise InvalidInputError(
                 f"the graph has {links.n_players} players, the game {n_players}"
             )
-        return links.edges.i, links.edges.j
+        names, (i, j, _) = labels_of(game), links.edges
+        if names != links.labels and {*names} == {*links.labels}:
+            place = np.array([names.index(label) for label in links.labels], np.int64)
+            return place[i], place[j]
+        return i, j
     if not isinstance(links, Iterable):
         raise InvalidInputError(f"links are a graph or pairs of players, not {links!r}")
     number = numbering(roster(game), "a link")

@@ -186,9 +186,10 @@ class Labels(NamedTuple):
 
 def roster(players: Players) -> Named:
     """Return who knows what the players are called: the graph, or the names in a game."""
-    graph = getattr(players, "graph", players)
+    graph: Any = getattr(players, "graph", players)
     if hasattr(graph, "nodes") and hasattr(graph, "labels"):
-        return graph  # type: ignore[no-any-return]
+        named: Named = graph
+        return named
     return Labels(labels_of(players))  # type: ignore[arg-type]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -12,9 +12,7 @@ from solvers.solution_file import read_structure
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame
-    from coalitions.game import FloatVector
     from coalitions.problems.named import NamedGame
-    from coalitions.structure import CoalitionStructure
     from coalitions.values.budget import EvaluationProgress
     from coalitions.values.estimate import Estimate, Interactions
 
@@ -58,57 +56,27 @@ class ConceptAnswer(NamedTuple):
     drawn: Estimate | Interactions
 
 
-def _named(game: FileGame | NamedGame, numbers: Iterable[float]) -> dict[str, float]:
-    return {label: float(x) for label, x in zip(game.labels, numbers, strict=True)}
-
-
-def _names(game: FileGame | NamedGame, coalitions: Iterable[Iterable[int]]) -> list[list[str]]:
-    return [[game.labels[player] for player in coalition] for coalition in coalitions]
-
-
-def _estimate(game: FileGame | NamedGame, estimate: Estimate, **more: object) -> ConceptAnswer:
-    document = {
-        **more,
-        "values": _named(game, estimate.values),
-        "stderr": _named(game, estimate.stderr),
-        "evaluations": estimate.evaluations,
-        "method": estimate.method,
-        "reason": estimate.reason,
-        **({"stopped": estimate.stopped} if estimate.stopped else {}),
-    }
-    return ConceptAnswer(document, estimate)
-
-
-def _shares(
-    asked: ConceptQuestion, values: Estimate | FloatVector, **more: object
-) -> ConceptAnswer:
-    """Return shares that are not sampled."""
-    import numpy as np
-
-    from coalitions.values.estimate import Estimate
-
-    shares = np.asarray(values, np.float64)
-    drawn = Estimate(shares, np.zeros(len(shares)), 0, asked.concept, labels=asked.game.labels)
-    return ConceptAnswer({"values": _named(asked.game, shares), **more}, drawn)
+def _answered(found: Estimate | Interactions, **more: object) -> ConceptAnswer:
+    return ConceptAnswer(found.to_dict() | more, found)
 
 
 def _banzhaf(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.semivalues import banzhaf
 
-    return _estimate(asked.game, banzhaf(asked.game, **asked.sampling))
+    return _answered(banzhaf(asked.game, **asked.sampling))
 
 
 def _shapley(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.shapley import shapley
 
-    return _estimate(asked.game, shapley(asked.game, **asked.sampling))
+    return _answered(shapley(asked.game, **asked.sampling))
 
 
 def _beta_shapley(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.semivalues import beta_shapley
 
     found = beta_shapley(asked.game, asked.alpha, asked.beta, **asked.sampling)
-    return _estimate(asked.game, found, alpha=asked.alpha, beta=asked.beta)
+    return _answered(found, alpha=asked.alpha, beta=asked.beta)
 
 
 def _nucleolus(asked: ConceptQuestion) -> ConceptAnswer:
@@ -126,61 +94,40 @@ def _nucleolus_in(asked: ConceptQuestion, domain: Any) -> ConceptAnswer:  # noqa
     from coalitions.values.nucleolus import nucleolus, verify_nucleolus
 
     found = nucleolus(asked.game, domain=domain)
-    stages = [
-        {
-            "excess": stage.excess,
-            "coalitions": _names(asked.game, stage.coalitions),
-            "weights": list(stage.weights),
-            "at_own_worth": [asked.game.labels[player] for player in stage.floor_players],
-            "own_worth_weights": list(stage.floor_weights),
-        }
-        for stage in found.stages
-    ]
-    verified = verify_nucleolus(asked.game, found).holds
-    return _shares(asked, found.payoff, verified=verified, stages=stages)
+    return _answered(found, verified=verify_nucleolus(asked.game, found).holds)
 
 
 def _least_core(asked: ConceptQuestion) -> ConceptAnswer:
-    from coalitions.values.core import TOLERANCE, least_core, scale_of, zero_normalised_table
+    from coalitions.values.core import least_core
 
-    found = least_core(asked.game)
-    slack = TOLERANCE * scale_of(zero_normalised_table(asked.game))
-    return _shares(
-        asked,
-        found.payoff,
-        epsilon=found.epsilon,
-        core_is_empty=found.epsilon > slack,
-        coalitions=_names(asked.game, found.coalitions),
-        weights=found.weights.tolist(),
-    )
+    return _answered(least_core(asked.game))
 
 
 def _core(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.core import core_point
 
-    return _shares(asked, core_point(asked.game))
+    return _answered(core_point(asked.game))
 
 
 def _owen(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.owen_myerson import owen
 
-    structure = _structure(asked)
-    shares = owen(asked.game, structure)
-    return _shares(asked, shares, coalitions=_names(asked.game, structure))
+    return _of_structure(asked, owen)
 
 
 def _payoffs(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.owen_myerson import payoffs
 
-    structure = _structure(asked)
-    shares = payoffs(asked.game, structure)
-    return _shares(asked, shares, coalitions=_names(asked.game, structure))
+    return _of_structure(asked, payoffs)
 
 
-def _structure(asked: ConceptQuestion) -> CoalitionStructure:
+def _of_structure(asked: ConceptQuestion, shares: Callable[..., Estimate]) -> ConceptAnswer:
     if asked.structure is None:
         raise InvalidInputError("this concept needs --structure FILE with the coalitions")
-    return read_structure(asked.structure, asked.game)
+    structure = read_structure(asked.structure, asked.game)
+    names = asked.game.labels
+    coalitions = [[names[player] for player in block] for block in structure]
+    return _answered(shares(asked.game, structure), coalitions=coalitions)
 
 
 def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
@@ -194,41 +141,27 @@ def _myerson(asked: ConceptQuestion) -> ConceptAnswer:
     links = SynergyGraph.read(asked.links)
     if sorted(links.labels) != sorted(asked.game.labels):
         raise InvalidInputError(f"{asked.links}: does not have the players of the game")
-    place = {label: player for player, label in enumerate(asked.game.labels)}
-    i, j, _ = links.edges
-    pairs = [
-        (place[links.labels[a]], place[links.labels[b]])
-        for a, b in zip(i.tolist(), j.tolist(), strict=True)
-    ]
-    return _shares(asked, myerson(asked.game, pairs))
+    return _answered(myerson(asked.game, links))
 
 
 def _shapley_interaction(asked: ConceptQuestion) -> ConceptAnswer:
-    return _interaction(asked, "shapley")
+    return _pairs(asked, "SII")
 
 
 def _banzhaf_interaction(asked: ConceptQuestion) -> ConceptAnswer:
-    return _interaction(asked, "banzhaf")
+    return _pairs(asked, "BII")
 
 
-def _interaction(asked: ConceptQuestion, index: Any) -> ConceptAnswer:  # noqa: ANN401 (one of two words)
+def _pairs(asked: ConceptQuestion, index: str) -> ConceptAnswer:
     from coalitions.values.interactions import interactions
 
-    found = interactions(asked.game, index, coalitions="pairs", **asked.sampling)
-    document = {
-        "interactions": found.to_dict()["interactions"],
-        "evaluations": found.evaluations,
-        "method": found.method,
-        "reason": found.reason,
-    }
-    return ConceptAnswer(document, found)
+    return _answered(interactions(asked.game, index, coalitions="pairs", **asked.sampling))
 
 
 def _interactions(asked: ConceptQuestion) -> ConceptAnswer:
     from coalitions.values.interactions import interactions
 
-    found = interactions(asked.game, asked.index, asked.order, **asked.sampling)
-    return ConceptAnswer(found.to_dict(), found)
+    return _answered(interactions(asked.game, asked.index, asked.order, **asked.sampling))
 
 
 SAMPLING = frozenset({"method", "budget", "target_error"})

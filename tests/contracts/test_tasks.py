@@ -51,7 +51,7 @@ def check(name: str, task: str) -> None:
     kind = data.targets.kind
     assert result.task == kind
     assert (result.mean_test_accuracy is not None) == data.targets.has_classes
-    told = result.document()["metrics"][USUAL[kind]]
+    told = result.to_dict()["metrics"][USUAL[kind]]
     assert len(told["per_client"]) == 3
     assert all(math.isfinite(each) for each in told["per_client"])
     assert not result.history[-1]["refused"]

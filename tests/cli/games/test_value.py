@@ -76,7 +76,7 @@ def test_interactions_of_any_order_and_index(document, files):
     asked = ("value", files / "majority.json", "--concept", "interactions")
     found = document(*asked, "--index", "STII", "--order", "2")
     assert (found["index"], found["order"], found["evaluations"]) == ("STII", 2, 8)
-    by_names = {tuple(each["players"]): each["value"] for each in found["interactions"]}
+    by_names = {tuple(each["coalition"]): each["value"] for each in found["interactions"]}
     assert by_names["x",] == 0.0
     assert by_names["x", "y"] == pytest.approx(1 / 3)  # 3 (x y) − 2 (x y z), shared by three pairs
     assert document(*asked, "--order", "3")["interactions"][-1]["value"] == -2.0
@@ -106,7 +106,7 @@ def test_interactions_are_printed_and_bad_ones_refused(coalitions, files):
 @pytest.mark.parametrize("index", ["shapley-interaction", "banzhaf-interaction"])
 def test_interactions_of_a_graph_are_its_synergies(document, files, index):
     found = document("value", files / "graph.csv", "--concept", index)
-    pairs = {tuple(pair["players"]): pair["value"] for pair in found["interactions"]}
+    pairs = {tuple(pair["coalition"]): pair["value"] for pair in found["interactions"]}
     assert pairs == {("a", "b"): 2, ("a", "c"): -1, ("b", "c"): 0.5}
 
 

@@ -481,7 +481,7 @@ def test_epsilon_of_every_round_is_that_of_the_worst_clients_uploads(algorithm):
         expected = epsilon(0.5, Usage(1.0, int(uploads.max())), 1e-5)
         assert line["epsilon"] == pytest.approx(expected)
         assert line["train_loss"] is None
-    assert result.document()["epsilon"] == result.history[-1]["epsilon"]
+    assert result.to_dict()["epsilon"] == result.history[-1]["epsilon"]
     assert rounds_of(RunConfig.of(config)) == uploads.tolist()
 
 

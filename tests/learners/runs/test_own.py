@@ -105,8 +105,8 @@ def test_several_inputs_are_handed_over_by_their_names():
     data = tasks.federation("tabular regression")
     result = run(TINY | {"rounds": 20}, data=data, model=Two, metrics=["r2", "rmse"])
     assert result.metrics["metrics"]["r2"]["mean"] > 0.5
-    assert result.document()["mean_test_accuracy"] is None
-    assert result.document()["per_client_test_accuracy"] is None
+    assert result.to_dict()["mean_test_accuracy"] is None
+    assert result.to_dict()["per_client_test_accuracy"] is None
 
 
 def test_next_tokens_are_learnt():

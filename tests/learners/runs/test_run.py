@@ -69,13 +69,13 @@ def test_a_runs_folder_is_complete(tmp_path):
     assert len(list((tmp_path / "one" / "checkpoints").iterdir())) == 4
     again = run(RunFolder.open(tmp_path / "one").config(), tmp_path / "two")
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
-    assert without_times(again.document()) == without_times(result.document())
+    assert without_times(again.to_dict()) == without_times(result.to_dict())
 
 
 def test_with_and_without_a_folder_numbers_and_models_agree(tmp_path):
     config = SMALL | {"algorithm": "local"}
     kept, written = run(config), run(config, tmp_path / "run")
-    assert without_times(kept.document()) == without_times(written.document())
+    assert without_times(kept.to_dict()) == without_times(written.to_dict())
     for client in range(3):
         for ours, theirs in zip(
             kept.model(client).parameters(), written.model(client).parameters(), strict=True
@@ -205,7 +205,7 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     first = run(SMALL, tmp_path / "run")
     before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
     again = resume(tmp_path / "run")
-    assert again.document() == first.document()
+    assert again.to_dict() == first.to_dict()
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
 
 
