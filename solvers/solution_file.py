@@ -114,7 +114,9 @@ def _inside(solution: Solution) -> dict[str, Any]:
     """Return the synergy inside each coalition; a game has none."""
     if solution.graph is None:
         return {}
-    return {"inside": [decimal(worth) for worth in solution.graph.inside(solution.structure)]}
+    return {
+        "synergies_inside": [decimal(worth) for worth in solution.graph.inside(solution.structure)]
+    }
 
 
 def _plain_sizes(solution: Solution, names: Sequence[str]) -> dict[str, Any]:

@@ -88,13 +88,13 @@ def _solution(path: Path) -> tuple[dict[str, Any], Printer]:
     for key in ("optimal", "solver"):
         if key not in document:
             raise InvalidInputError(f'{path}: has no "{key}", which solve --output writes')
-    inside = document.get("inside")
+    inside = document.get("synergies_inside")
     if inside is not None and (
         not isinstance(inside, list)
         or len(inside) != len(blocks)
         or not all(isinstance(worth, int | float) for worth in inside)
     ):
-        raise InvalidInputError(f'{path}: "inside" must be a list of a number for each coalition')
+        raise InvalidInputError(f'{path}: "synergies_inside" must list a number for each coalition')
     return document, print_solution
 
 

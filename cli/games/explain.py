@@ -29,7 +29,6 @@ from coalitions.formatting import players_by_name, quoted
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
 
 if TYPE_CHECKING:
-    from solvers.alternatives.explanation import Explanation
     from solvers.alternatives.fragile_pairs import FragilePair
 
 LISTED = 10
@@ -101,55 +100,25 @@ def explain_command(
             **demands,
         )
         pairs = why.fragile[:most]
-        document = _document(why, graph.labels)
-    document["fragile"] = [_pair(pair, graph.labels) for pair in pairs]
+        text = in_flags(why.text, {"all_optimal": "--all-optimal"})
+        document = why.to_dict() | {"text": text}
+    document["fragile"] = [pair.to_dict() for pair in pairs]
     if json_output:
         print_json(document)
         return
     if why is not None:
         stdout().print(visible(document["text"]), soft_wrap=True)
     if fragile or why is None:
-        _print_pairs(pairs, graph.labels)
+        _print_pairs(pairs)
 
 
-def _document(why: Explanation, labels: Sequence[str]) -> dict[str, Any]:
-    place = why.best_alternative
-    return {
-        "player": labels[why.player],
-        "coalition": [labels[player] for player in why.coalition],
-        "inside": why.inside,
-        "share": why.share,
-        "partners": {labels[player]: synergy for player, synergy in why.partners},
-        "best_alternative": None if place is None else [labels[player] for player in place],
-        "exchange": [labels[player] for player in why.exchange],
-        "loss": _finite(why.loss),
-        "text": in_flags(why.text, {"all_optimal": "--all-optimal"}),
-    }
-
-
-def _pair(pair: FragilePair, labels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "pair": [labels[player] for player in pair.pair],
-        "together": pair.together,
-        "synergy": pair.synergy,
-        "margin": _finite(pair.margin),
-        "at_most": _finite(pair.at_most),
-        "exact": pair.exact,
-    }
-
-
-def _finite(number: float) -> float | None:
-    """Return a number as JSON has it: nothing for one without end."""
-    return None if math.isinf(number) else number
-
-
-def _print_pairs(pairs: Sequence[FragilePair], labels: Sequence[str]) -> None:
+def _print_pairs(pairs: Sequence[FragilePair]) -> None:
     from rich.table import Table
 
     table = Table("pair", "are", "synergy", "may change by", "", box=None, pad_edge=False)
     table.columns[2].justify = table.columns[3].justify = "right"
     for pair in pairs:
-        names = " and ".join(quoted(labels[player]) for player in pair.pair)
+        names = " and ".join(map(quoted, pair.named))
         margin = "any amount" if math.isinf(pair.margin) else figure(pair.margin)
         doubt = "no limit known" if math.isinf(pair.at_most) else f"at most {figure(pair.at_most)}"
         table.add_row(

@@ -230,7 +230,7 @@ def print_solution(document: Mapping[str, Any], model: str | None = None) -> Non
     from rich.table import Table
 
     console = stdout()
-    blocks, inside = document["coalitions"], document.get("inside")
+    blocks, inside = document["coalitions"], document.get("synergies_inside")
     table = Table("", "coalition", "players", box=None, pad_edge=False)
     table.columns[2].justify = "right"
     if inside is not None:

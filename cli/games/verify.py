@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import DemandFlags, Pairs, by_name, structures_in_words, takes_demands
+from cli.games._demands import DemandFlags, Pairs, structures_in_words, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.output import (
     Format,
@@ -17,7 +17,6 @@ from cli.terminal.output import (
     Quiet,
     Symmetrise,
     Threshold,
-    decimal,
     figure,
     print_json,
     stdout,
@@ -83,19 +82,7 @@ def verify_command(
         _compare(document, "bound", checked.bound, checked.positive_weight, solution_file)
     statement = _statement(checked, graph, sizes)
     if json_output:
-        print_json(
-            {
-                "partition": True,
-                "value": decimal(checked.value),
-                "bound": None if checked.bound is None else decimal(checked.bound),
-                "bound_checked": checked.bound is not None,
-                "optimal": checked.optimal,
-                "must_link": by_name(checked.must_link, graph.labels),
-                "cannot_link": by_name(checked.cannot_link, graph.labels),
-                **sizes,
-                "statement": statement,
-            }
-        )
+        print_json(checked.to_dict() | sizes | {"statement": statement})
         return
     console = stdout()
     console.print(f"partition   {structure.n_players} players in {len(structure)} coalitions, ok")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,14 +16,11 @@ from cli.terminal.output import (
     Quiet,
     Symmetrise,
     Threshold,
-    decimal,
-    figure,
     print_json,
     stdout,
-    visible,
 )
 from coalitions.errors import InvalidInputError
-from coalitions.formatting import listed, players_by_name
+from coalitions.formatting import players_by_name, visible_lines
 
 
 @takes_demands
@@ -76,36 +73,15 @@ def what_if_command(
         **demands.links(labels),
         **sizes,
     )
-    document: dict[str, Any] = {
-        "cost": decimal(wish.cost),
-        "value": decimal(wish.solution.value),
-        "base_value": decimal(wish.base.value),
-        "coalitions": _named(wish.solution.structure, labels),
-        "base_coalitions": _named(wish.base.structure, labels),
-        "optimal": wish.optimal,
-        "cost_range": [decimal(each) for each in wish.cost_range],
-    }
     if json_output:
-        print_json(document)
-        return
-    least, most = wish.cost_range
-    costs = "nothing" if wish.cost == 0 else figure(wish.cost)
-    between = f"not proven: it is between {figure(least)} and {figure(most)}"
-    proven = "proven" if wish.optimal else between
-    console = stdout()
-    console.print(f"the wish costs {costs} ({proven})", soft_wrap=True)
-    for title, solution in (("without it", wish.base), ("with it", wish.solution)):
-        blocks = " | ".join(map(listed, _named(solution.structure, labels)))
-        console.print(f"{title}, {figure(solution.value)}: {visible(blocks)}", soft_wrap=True)
+        print_json(wish.to_dict())
+    else:
+        stdout().print(visible_lines(str(wish)), soft_wrap=True)
 
 
 def _groups(groups: list[str] | None, labels: tuple[str, ...], option: str) -> list[list[int]]:
     """Return the players of each comma-separated group of names."""
     return [players_by_name(names_in(group, labels), labels, option) for group in groups or ()]
-
-
-def _named(structure: Any, labels: tuple[str, ...]) -> list[list[str]]:  # noqa: ANN401 (lazy import)
-    return [[labels[player] for player in block] for block in structure]
 
 
 COMMANDS = {"what-if": what_if_command}

@@ -17,7 +17,7 @@ See [Bogomolnaia2002]_, and [Sung2007]_ for the contractual notions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -26,13 +26,13 @@ import numpy as np
 from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import member_sums, value_table
 from coalitions.errors import BudgetError
-from coalitions.formatting import listed
+from coalitions.formatting import figure, listed
 from coalitions.game import FloatVector, Game, IntVector, evaluate, labels_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.games.table import TableGame
 from coalitions.graph import SynergyGraph
 from coalitions.registry import Registry
-from coalitions.results import PublicResult, Row
+from coalitions.results import PublicResult, Row, SmallTable
 from coalitions.structure import CoalitionStructure, Structured, as_structure
 from coalitions.values.core import members, named_players, scale_of
 from coalitions.values.estimate import Estimate
@@ -81,6 +81,17 @@ class Deviation(PublicResult):
         gains = (after - before for before, after in zip(self.before, self.after, strict=True))
         return dict(zip(named_players(self.movers, self.labels), gains, strict=True))
 
+    @property
+    def text(self) -> str:
+        """The move in a sentence: what the movers get in all, before and afterwards."""
+        movers, coalition = self.named, named_players(self.coalition, self.labels)
+        gain = f"{figure(sum(self.before), 6)} → {figure(sum(self.after), 6)}"
+        if len(movers) == len(coalition):
+            verb = "leaves alone" if len(movers) == 1 else "form a coalition"
+            return f"{listed(movers)} {verb}: {gain}"
+        others = [name for name in coalition if name not in movers]
+        return f"{listed(movers)} joins {listed(others)}: {gain}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return who moves where, by name, and what they get."""
         return {
@@ -97,12 +108,14 @@ class Deviation(PublicResult):
         ]
 
     def _below(self) -> str:
-        return f"they are then in {listed(named_players(self.coalition, self.labels))}"
+        return self.text
 
 
 @dataclass(frozen=True, eq=False)
 class Stability(PublicResult, Mapping[str, "Deviation | None"]):
     """For every notion the deviation that breaks a structure, or None if it is stable.
+
+    A notion that was not decided within the limit of its search raises that error.
 
     Attributes
     ----------
@@ -111,15 +124,18 @@ class Stability(PublicResult, Mapping[str, "Deviation | None"]):
     payoffs
         What everybody gets.
     found
-        The deviation by notion.
+        The deviation by notion, or why it is not known.
     """
 
     structure: CoalitionStructure
     payoffs: Estimate
-    found: Mapping[str, Deviation | None]
+    found: Mapping[str, Deviation | BudgetError | None]
 
     def __getitem__(self, notion: str) -> Deviation | None:
-        return self.found[notion]
+        move = self.found[notion]
+        if isinstance(move, BudgetError):
+            raise move
+        return move
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.found)
@@ -128,9 +144,12 @@ class Stability(PublicResult, Mapping[str, "Deviation | None"]):
         return len(self.found)
 
     @property
-    def named(self) -> dict[str, bool]:
-        """Whether the structure is stable, for each notion."""
-        return {notion: move is None for notion, move in self.found.items()}
+    def named(self) -> dict[str, bool | None]:
+        """Whether the structure is stable, for each notion; None if it was not decided."""
+        return {
+            notion: None if isinstance(move, BudgetError) else move is None
+            for notion, move in self.found.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the coalitions, what everybody gets, and a move for each notion that fails."""
@@ -139,26 +158,29 @@ class Stability(PublicResult, Mapping[str, "Deviation | None"]):
             "coalitions": [list(named_players(block, names)) for block in self.structure],
             "payoffs": self.payoffs.named,
             "notions": {
-                notion: {
-                    "stable": move is None,
-                    "deviation": None if move is None else move.to_dict(),
-                }
+                notion: {"stable": self.named[notion]}
+                | (
+                    {"deviation": None, "reason": str(move)}
+                    if isinstance(move, BudgetError)
+                    else {"deviation": None if move is None else move.to_dict()}
+                )
                 for notion, move in self.found.items()
             },
         }
 
     def _rows(self) -> list[Row]:
-        names = self.payoffs.names
+        words = {True: "yes", False: "no", None: "unknown"}
         return [
             {
                 "notion": notion,
-                "stable": move is None,
-                "movers": None if move is None else list(move.named),
-                "coalition": None if move is None else list(named_players(move.coalition, names)),
-                "gain": None if move is None else sum(move.named.values()),
+                "stable": words[self.named[notion]],
+                "deviation": move.text if isinstance(move, Deviation) else str(move or ""),
             }
             for notion, move in self.found.items()
         ]
+
+    def _shown(self) -> SmallTable:
+        return replace(super()._shown(), n_left=3)
 
 
 def find_deviation(game: GameLike, structure: Structured, notion: str = "nash") -> Deviation | None:
@@ -196,8 +218,17 @@ def find_deviation(game: GameLike, structure: Structured, notion: str = "nash") 
     return None if found is None else replace(found, labels=labels_of(game))
 
 
-def deviations(game: GameLike, structure: Structured) -> Stability:
+def deviations(
+    game: GameLike, structure: Structured, notions: Sequence[str] | None = None
+) -> Stability:
     """Return for every notion the deviation that breaks the structure, or None.
+
+    Parameters
+    ----------
+    game, structure
+        As for `find_deviation`.
+    notions
+        Names of notions; all if None.
 
     Examples
     --------
@@ -209,7 +240,15 @@ def deviations(game: GameLike, structure: Structured) -> Stability:
     structure = as_structure(structure, game)
     if not isinstance(game, InducedSubgraphGame):
         game = TableGame(value_table(game), labels_of(game))  # once, for all notions
-    moves = {name: find_deviation(game, structure, name) for name in NOTIONS}
+    moves: dict[str, Deviation | BudgetError | None] = {}
+    wanted = NOTIONS.names() if notions is None else list(notions)
+    for name in wanted:
+        NOTIONS[name]  # a misspelt name is told before any search starts
+    for name in wanted:
+        try:
+            moves[name] = find_deviation(game, structure, name)
+        except BudgetError as error:
+            moves[name] = error
     return Stability(structure, payoffs(game, structure), moves)
 
 

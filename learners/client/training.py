@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError
 from learners.client.client import Client, Samples
 from learners.client.randomness import taking
@@ -75,6 +76,7 @@ class Fit:
         return fit_alone(self)
 
 
+@with_keywords()
 def fit(
     client: Client,
     start: Tensor,

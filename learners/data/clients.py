@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, shown
 from learners.data.client_data import ONLY, ClientData, FederatedData, Input, Split, classes
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape, Source, Table, TableSet
@@ -112,6 +113,7 @@ def _taken(split: Split, chosen: torch.Tensor) -> Split:
 # Federated data: what every client trains on, validates on and is tested on.
 
 
+@with_keywords()
 def federated_data(
     dataset: str,
     *,

@@ -51,7 +51,7 @@ from learners.measures.losses import LossFunction
 from learners.measures.metrics import LOSS, METRICS, USUAL, OwnMetric
 from learners.runs.inputs import Clients, Factory, UserInputs
 from learners.runs.result import Result
-from learners.settings.config import RunConfig
+from learners.settings.config import RunConfig, given_settings
 from learners.settings.seeding import seeds_of
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Comparison(PublicResult):
 
 @with_keywords()
 def compare(
-    config: Mapping[str, Any] | RunConfig | None = None,
+    config: Mapping[str, Any] | RunConfig | str | Path | None = None,
     out: str | Path | None = None,
     *,
     algorithms: str | Sequence[str] | None = None,
@@ -274,7 +274,7 @@ def compare(
     >>> found.differences["local"].mean
     0.0
     """
-    shared = dict(RunConfig.of(config).values() if isinstance(config, RunConfig) else config or {})
+    shared = given_settings(config)
     algorithm, options = shared.pop("algorithm", None), shared.pop("options", {})
     seed = shared.pop("seed", None)
     if options and algorithm is None:

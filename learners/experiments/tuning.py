@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.results import PublicResult, Row
 from learners.data.client_data import FederatedData
@@ -32,7 +33,7 @@ from learners.runs.inputs import Clients, Factory, LastData, UserInputs
 from learners.runs.prepare import checked
 from learners.runs.result import Result
 from learners.runs.run import say
-from learners.settings.config import RunConfig, toml_value
+from learners.settings.config import RunConfig, given_settings, toml_value
 from learners.settings.seeding import generator, seeds_of
 
 if TYPE_CHECKING:
@@ -202,8 +203,9 @@ def _tuning_figure(found: Tuned) -> Figure:
     return figure
 
 
+@with_keywords()
 def tune(
-    config: Mapping[str, Any] | RunConfig | None = None,
+    config: Mapping[str, Any] | RunConfig | str | Path | None = None,
     out: str | Path | None = None,
     *,
     algorithms: str | Sequence[str] | None = None,
@@ -268,7 +270,7 @@ def tune(
     >>> found.settings["local"] in ({}, {"lr": 0.1})
     True
     """
-    shared = dict(RunConfig.of(config).values() if isinstance(config, RunConfig) else config or {})
+    shared = given_settings(config)
     algorithm, own = shared.pop("algorithm", None), shared.pop("options", {})
     shared.pop("seed", None)
     if algorithms is None and algorithm is None:

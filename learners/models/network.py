@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError
 from coalitions.registry import Registry
 from learners.data.client_data import ONLY, Input, Targets, classes, described, size_of
@@ -73,6 +74,7 @@ A class that has `for_data` is asked by that instead: it gets what the inputs an
 """
 
 
+@with_keywords()
 def build_model(name: str, *, shape: Shape, n_classes: int, seed: int) -> nn.Module:
     """Return the network `name` for inputs of `shape`, with weights that depend on `seed` only.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from coalitions import __version__
+from coalitions.checks import with_keywords
 from coalitions.drawing.pictures import drawn_to_file, picture
 from coalitions.errors import InvalidInputError, NoSolutionError
 from coalitions.extras import needed
@@ -282,6 +283,7 @@ def print_reproduced(done: Reproduced, console: Console) -> None:
     console.print(f"{done.folder / 'table.md'}", soft_wrap=True)
 
 
+@with_keywords()
 def reproduce(
     name: str,
     scale: Scale = "small",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from coalitions.checks import with_keywords
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.plugins import import_plugins
 from coalitions.results import PublicResult, Row
+from coalitions.structure import Labels, numbering
 from learners.data.client_data import Input, Kind, Targets
 from learners.experiments.scores import main_metric, score_of, scores_of_clients
 from learners.models import build_model, network_for
@@ -91,8 +93,9 @@ class Result(PublicResult):
         value: float | None = self.metrics.get("epsilon")
         return value
 
-    def model(self, client: int = 0) -> nn.Module:
-        """Return the network a client ended with, ready to predict."""
+    def model(self, client: int | str = 0) -> nn.Module:
+        """Return the network a client, by number or name, ended with, ready to predict."""
+        client = _number_of(client, self.client_names)
         if self.out is not None:
             return load_model(self.out, client, model=self._network)
         row = self._models[client] if 0 <= client < len(self._models) else None
@@ -226,15 +229,23 @@ def finished_result(folder: RunFolder, config: RunConfig) -> Result | None:
     )
 
 
-def load_model(out: str | Path, client: int = 0, *, model: Factory | None = None) -> nn.Module:
-    """Return the network that a client ended with, from a run's folder, ready to predict.
+def _number_of(client: int | str, names: Sequence[str]) -> int:
+    return numbering(Labels(tuple(names)), "client")(client) if isinstance(client, str) else client
+
+
+@with_keywords()
+def load_model(
+    out: str | Path, client: int | str = 0, *, model: Factory | None = None
+) -> nn.Module:
+    """Return the network that a client, by number or name, ended with, from a run's folder.
 
     `model` is what `run` was given, if the network is the user's own.
     """
     folder = RunFolder.open(Path(out))
     config = folder.config()
     import_plugins(config.plugins)
-    tensors, about = folder.read_model(client)
+    names = (folder.result() or {}).get("client_names", ())
+    tensors, about = folder.read_model(_number_of(client, names))
     if MARK in about["model"]:
         if model is None:
             raise InvalidInputError(

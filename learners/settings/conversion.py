@@ -95,8 +95,6 @@ def from_values(kind: type[T], values: Mapping[str, Any], noun: str) -> T:
             meant = SYNONYMS.get(name)
             hint = f"did you mean {meant!r}? " if meant in known else did_you_mean(name, known)
             there = f"there are: {', '.join(known)}" if known else "it has none"
-            if not hint and "options" in known:
-                there = f"options of an algorithm stand in options; {there}"
             raise UnknownKeywordError(f"there is no {noun} {shown(key)}; {hint}{there}")
         arguments[name] = converted(value, hints[name], f"{noun} {key!r}")
     missing = [

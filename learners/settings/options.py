@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, shown
 from learners.settings.conversion import (
     LARGEST,
@@ -113,6 +114,7 @@ class _Facts:
     unset: str = ""
 
 
+@with_keywords()
 def option(
     default: object,
     *,

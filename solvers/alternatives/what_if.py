@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from coalitions.checks import GraphLike, as_graph
 from coalitions.errors import InfeasibleError, InvalidInputError
-from coalitions.formatting import decimal, figure, listed
+from coalitions.formatting import decimal, figure, listed, visible
 from coalitions.results import PublicResult, Row
 from coalitions.runtime import clock
 from solvers.demands import Contraction, Demands, Pairs, SearchArguments, pairs_in, split_off
@@ -89,6 +89,14 @@ class WhatIf(PublicResult):
         least, most = map(figure, self.cost_range)
         proven = "proven" if self.optimal else f"not proven: it is between {least} and {most}"
         return f"the wish costs {figure(self.cost) if self.cost else 'nothing'} ({proven})"
+
+    def __str__(self) -> str:
+        """Return what the wish costs, and both structures, as the command line prints them."""
+        lines = [
+            f"{row['wish']}, {figure(row['value'])}: {visible(row['coalitions'])}"
+            for row in self._rows()
+        ]
+        return "\n".join([self._below(), *lines])
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Return a matplotlib figure of the structure that grants the wish; see `Solution.plot`."""

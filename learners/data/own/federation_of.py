@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, shown
 from learners.data.client_data import (
     IGNORED,
@@ -47,6 +48,7 @@ MOST_NAMED = 5
 """So many clients are named in a sentence; of more, it says how many there are."""
 
 
+@with_keywords()
 def federation_of(
     name: str,
     clients: Mapping[str, tuple[Arrays, Arrays]],
