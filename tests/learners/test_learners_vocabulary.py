@@ -71,8 +71,14 @@ def test_a_run_takes_a_path(tmp_path, results):
 
 @pytest.mark.parametrize(
     ("setting", "meant"),
-    [("learning_rate", "lr"), ("epochs", "local_epochs"), ("random_state", "seed")]
-    + [("n_clients", "clients"), ("n_jobs", "workers"), ("round", "rounds")],
+    [
+        ("learning_rate", "lr"),
+        ("epochs", "local_epochs"),
+        ("random_state", "seed"),
+        ("n_clients", "clients"),
+        ("n_jobs", "workers"),
+        ("round", "rounds"),
+    ],
 )
 def test_settings_that_others_call_differently_are_understood_and_said(setting, meant):
     with pytest.raises(InvalidInputError, match=f"did you mean '{meant}'"):
@@ -80,7 +86,7 @@ def test_settings_that_others_call_differently_are_understood_and_said(setting, 
 
 
 def test_an_option_among_the_settings_is_told_where_it_belongs():
-    with pytest.raises(InvalidInputError, match="mu is an option of .*fedprox.* options"):
+    with pytest.raises(InvalidInputError, match=r"mu is an option of .*fedprox.* options"):
         run({"mu": 0.1})
 
 
