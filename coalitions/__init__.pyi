@@ -84,6 +84,7 @@ from coalitions.values.estimator import SEMIVALUE_ESTIMATORS as SEMIVALUE_ESTIMA
 from coalitions.values.estimator import Estimator as Estimator
 from coalitions.values.estimator import InteractionEstimator as InteractionEstimator
 from coalitions.values.estimator import PairEstimator as PairEstimator
+from coalitions.values.estimator import Sampled as Sampled
 from coalitions.values.estimator import SemivalueEstimator as SemivalueEstimator
 from coalitions.values.interaction_indices import INDICES as INDICES
 from coalitions.values.interaction_indices import Index as Index

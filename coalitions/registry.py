@@ -93,6 +93,9 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self.names())
 
+    def __repr__(self) -> str:
+        return f"Registry({self.kind!r}: {', '.join(self.names())})"
+
     def _load(self) -> None:
         if self._loaded:
             return

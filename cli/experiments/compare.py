@@ -275,7 +275,7 @@ def _progress(
     verbose: bool,
 ) -> Iterator[CellsLine]:
     """Show a line on how far the runs are, and how to continue if they are interrupted."""
-    from learners.experiments.scores import score_of
+    from learners.measures.scores import score_of
 
     messages = stderr()
 

@@ -26,7 +26,7 @@ from cli.report.methods import Method
 from coalitions.structure import CoalitionStructure
 from coalitions.structures.partitions import adjusted_rand_index
 from learners.data.ground_truth import detection
-from learners.experiments.scores import ACCURACY, main_metric, score_of, scores_of_clients
+from learners.measures.scores import ACCURACY, main_metric, score_of, scores_of_clients
 from learners.runs.reading import RunRecord
 from learners.settings.declared_options import declared_methods
 

@@ -18,7 +18,7 @@ from learners.experiments.paired_statistics import (
     not_settled,
     standings,
 )
-from learners.experiments.scores import main_metric, score_of
+from learners.measures.scores import main_metric, score_of
 from learners.runs.reading import RunRecord, read_run
 from learners.settings.config import NO_EFFECT
 

@@ -31,7 +31,7 @@ from cli.report.contents import Section
 from cli.report.methods import Method, Standings, standing_of
 from coalitions.drawing.document import html_document, plotly_script, words
 from coalitions.drawing.pictures import PALETTE
-from learners.experiments.scores import ACCURACY, main_metric, score_of
+from learners.measures.scores import ACCURACY, main_metric, score_of
 from learners.runs.reading import RunRecord
 
 DIVERGING = (

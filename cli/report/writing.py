@@ -12,7 +12,7 @@ from cli.report.page import page
 from cli.terminal.output import stderr
 from coalitions.errors import DamagedFileError, InvalidInputError
 from coalitions.files.writing import atomic_write
-from learners.experiments.scores import recorded_baseline
+from learners.measures.scores import recorded_baseline
 from learners.runs.reading import RunRecord
 
 # ----------------------------------------------------------------------------------------

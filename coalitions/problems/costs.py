@@ -67,11 +67,9 @@ def cost_game(
             )
         if table.setdefault(members, price) != price:
             raise InvalidInputError(f"{shown(group)} has two costs")
-    players = names
-    if players is None:
-        groups = ([group] if isinstance(group, str) else group for group in costs)
-        players = dict.fromkeys(map(str, chain.from_iterable(groups)))
-    players = tuple(players)
+    groups = ([group] if isinstance(group, str) else group for group in costs)
+    everybody = dict.fromkeys(map(str, chain.from_iterable(groups)))
+    players = tuple(everybody if names is None else names)
     return CostGame(_Table(table), names_of(players, len(players), "players"), savings)
 
 

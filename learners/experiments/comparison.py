@@ -27,13 +27,6 @@ from learners.experiments.paired_statistics import (
     standings,
 )
 from learners.experiments.resumable_runs import Cell, CellWatch, run_cells
-from learners.experiments.scores import (
-    RunScore,
-    domain_means,
-    main_metric,
-    record_baseline,
-    score_of,
-)
 from learners.experiments.tuning import Tuned, check_seeds, not_tuned
 from learners.experiments.variants import (
     Sweep,
@@ -49,6 +42,13 @@ from learners.experiments.variants import (
 )
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import LOSS, METRICS, USUAL, OwnMetric
+from learners.measures.scores import (
+    RunScore,
+    domain_means,
+    main_metric,
+    record_baseline,
+    score_of,
+)
 from learners.runs.inputs import Clients, Factory, UserInputs
 from learners.runs.result import Result
 from learners.settings.config import RunConfig, given_settings

@@ -15,7 +15,6 @@ from coalitions.results import PublicResult, Row
 from learners.data.client_data import FederatedData
 from learners.data.clients import scored_on_held_out, share_with_held_out
 from learners.experiments.resumable_runs import Cell, CellWatch, planned_cell, tried_cells
-from learners.experiments.scores import main_metric, score_of
 from learners.experiments.search_space import (
     FIRST_SEED,
     Space,
@@ -29,6 +28,7 @@ from learners.experiments.search_space import (
 from learners.experiments.variants import Variant, variant_of, with_seed
 from learners.measures.losses import LossFunction
 from learners.measures.metrics import OwnMetric
+from learners.measures.scores import main_metric, score_of
 from learners.runs.inputs import Clients, Factory, LastData, UserInputs
 from learners.runs.prepare import checked
 from learners.runs.result import Result
@@ -506,7 +506,7 @@ def _cell(
 def _metric_of(outcomes: Sequence[Result | NoSolutionError]) -> str | None:
     for each in outcomes:
         if isinstance(each, Result):
-            return main_metric(each.document())
+            return main_metric(each.to_dict())
     return None
 
 

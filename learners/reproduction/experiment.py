@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from coalitions.registry import Registry
-from learners.experiments.scores import domain_means
+from learners.measures.scores import domain_means
 from learners.reproduction.claims import Claim, Measured
 from learners.reproduction.printed import PaperTable, paper_table
 from learners.runs.reading import Clients, RunRecord, read_run

@@ -15,7 +15,7 @@ from coalitions.plugins import import_plugins
 from coalitions.results import PublicResult, Row
 from coalitions.structure import Labels, numbering
 from learners.data.client_data import Input, Kind, Targets
-from learners.experiments.scores import main_metric, score_of, scores_of_clients
+from learners.measures.scores import main_metric, score_of, scores_of_clients
 from learners.models import build_model, network_for
 from learners.rows.parameters import Layout
 from learners.runs.folder import RunFolder, load_into

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from coalitions.checks import with_keywords
-from coalitions.errors import InputWarning, InvalidInputError
-from learners.algorithm import State
+from coalitions.errors import InputWarning, InvalidInputError, UnknownKeywordError, shown
+from learners.algorithm import ALGORITHMS, State
 from learners.client.tasks import deploy
 from learners.data.client_data import FederatedData
 from learners.loggers import Callback
@@ -97,10 +97,29 @@ def run(
     3
     """
     own = UserInputs(data, model, loss, tuple(metrics), target, client_column)
-    prepared = prepare(RunConfig.of(config), own)
+    try:
+        asked = RunConfig.of(config)
+    except UnknownKeywordError:
+        if isinstance(config, Mapping):
+            _tell_of_options(config)
+        raise
+    prepared = prepare(asked, own)
     say(prepared, tell)
     folder = None if out is None else Path(out)
     return begin(prepared, folder, force=force, on_round=on_round, callbacks=callbacks)
+
+
+def _tell_of_options(values: Mapping[str, Any]) -> None:
+    """Say of a key that is an option of an algorithm where options stand."""
+    known = {each.name for each in fields(RunConfig)}
+    for key in values:
+        name = str(key).replace("-", "_")
+        owners = [each for each in ALGORITHMS if name in ALGORITHMS[each]().options()]
+        if name not in known and owners:
+            raise UnknownKeywordError(
+                f"{name} is an option of {', '.join(owners)}, and no setting; give it among the"
+                f' options: {{"options": {{"{name}": {shown(values[key])}}}}}'
+            )
 
 
 def begin(

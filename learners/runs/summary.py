@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coalitions.formatting import listed, quoted
-from learners.experiments.scores import ACCURACY, main_metric
+from learners.measures.scores import ACCURACY, main_metric
 
 
 def summary(document: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from coalitions.errors import InvalidInputError, UnknownKeywordError, shown
+from coalitions.errors import InvalidInputError, shown
 from coalitions.files.opening import check_whole, decoded
 from learners.settings.conversion import from_values
 from learners.settings.options import check_options, option
@@ -308,11 +308,7 @@ class RunConfig:
             raise InvalidInputError(
                 f"{shown(values)} is no configuration; give settings by name, or a TOML file"
             )
-        try:
-            return from_values(cls, values, "setting")
-        except UnknownKeywordError:
-            _tell_of_options(values)
-            raise
+        return from_values(cls, values, "setting")
 
     @classmethod
     def read(cls, path: str | Path) -> RunConfig:
@@ -372,21 +368,6 @@ def given_settings(config: Mapping[str, Any] | RunConfig | str | Path | None) ->
     if isinstance(config, RunConfig):
         return config.values()
     return read_toml(Path(config)) if isinstance(config, str | Path) else dict(config or {})
-
-
-def _tell_of_options(values: Mapping[str, Any]) -> None:
-    """Say of a key that is an option of an algorithm where options stand."""
-    from learners.algorithm import ALGORITHMS
-
-    known = {each.name for each in fields(RunConfig)}
-    for key in values:
-        name = str(key).replace("-", "_")
-        owners = [each for each in ALGORITHMS if name in ALGORITHMS[each]().options()]
-        if name not in known and owners:
-            raise UnknownKeywordError(
-                f"{name} is an option of {', '.join(owners)}, and no setting; give it among the"
-                f' options: {{"options": {{"{name}": {shown(values[key])}}}}}'
-            )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

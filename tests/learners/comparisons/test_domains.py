@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from learners.experiments.scores import domain_means
+from learners.measures.scores import domain_means
 
 
 def test_means_by_hand_without_the_poisoned_and_those_without_a_figure():

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from learners.experiments.scores import score_of
 from learners.measures.metrics import METRICS, lower_is_better
+from learners.measures.scores import score_of
 
 
 @pytest.mark.parametrize("name", METRICS.names())
@@ -26,7 +26,7 @@ def test_a_metric_of_the_user_is_better_the_higher_unless_the_run_says_otherwise
 
 def test_metrics_are_known_without_torch():
     code = (
-        "import sys; from learners.experiments.scores import score_of;"
+        "import sys; from learners.measures.scores import score_of;"
         "from learners.measures.metrics import METRICS; assert len(METRICS) >= 10;"
         "assert 'torch' not in sys.modules"
     )
