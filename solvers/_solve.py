@@ -49,7 +49,8 @@ def solve(
         A synergy graph, or what makes one: a matrix, a DataFrame, a networkx or igraph graph, the
         path of a file.
     solver
-        A name (see `available`) or a solver object. ``auto`` takes an exact method.
+        A name (see `available`) or a solver object. ``auto`` takes an exact method up to 3000
+        players.
     time_limit
         Wall time in seconds; the answer is then the best so far, with a valid bound.
     gap

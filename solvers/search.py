@@ -40,7 +40,15 @@ from solvers.reductions import (
     settled,
 )
 from solvers.solution import Solution
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, heeding_ctrl_c
+from solvers.solver import (
+    SOLVERS,
+    Answer,
+    Limits,
+    Progress,
+    Solver,
+    fits_table,
+    heeding_ctrl_c,
+)
 
 TINY = 8
 """Up to this many players (4140 partitions) `auto` enumerates where sizes are demanded."""
@@ -278,7 +286,9 @@ def _automatic(
     graph: SynergyGraph, sized: bool, options: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     if not sized:
-        return ("branch-and-cut" if graph.n_players <= EXACT_LIMIT else "local-search"), options
+        if graph.n_players <= EXACT_LIMIT:
+            return "branch-and-cut", options
+        return ("local-search" if fits_table(graph) else "multilevel"), options
     if graph.n_players <= TINY:
         return "brute-force", options
     return "branch-and-price", options

@@ -52,6 +52,7 @@ def _local_search() -> None:
     for graph in (SynergyGraph(_weights(30)), SynergyGraph(_weights(160)), _sparse(400)):
         for method in ("greedy", "local-search"):
             solve(graph, method, time_limit=0.5)
+    solve(_sparse(400), "multilevel", steps=10)
 
 
 def _teams() -> None:

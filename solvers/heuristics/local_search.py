@@ -1,7 +1,8 @@
-"""Local search: good structures of graphs up to hundreds of thousands of players."""
+"""Local search and multilevel search: good structures of graphs up to millions of players."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,9 @@ from solvers.solver import SOLVERS, Answer, Limits, Solver, matrix_of, run_slice
 
 SHARE_OF_BOUND = 0.25
 """Part of the time that the bound may take."""
+
+SHARE_OF_PACKING = 0.1
+"""The same for multilevel search, whose first step takes no longer than the bound."""
 
 
 @SOLVERS.register("local-search")
@@ -77,6 +81,55 @@ class LocalSearch(Solver):
         labels, slices = run_slices(search, (value, start), bound, limits)
         # What the search adds up may be a rounding off.
         return Answer(labels if _worth(graph, labels) > value else start, bound, {"slices": slices})
+
+
+@SOLVERS.register("multilevel")
+@dataclass(frozen=True)
+class Multilevel(Solver):
+    """Move players, then groups, then groups of groups; cross structures, or anneal them.
+
+    For graphs with few edges: pairs without one are worth nothing and cost nothing. The search is a
+    row of steps that depend on the graph and the seed alone. A time limit ends it after the last
+    step that was completed, so equal numbers of steps give equal answers on every machine. The
+    bound is that of `cycle_packing_bound`.
+
+    Attributes
+    ----------
+    effort
+        How long to go on without success, as a multiple of the default.
+    steps
+        Most steps to make; None to go on until the search ends by itself. ``stats["steps"]`` of a
+        solution says how many were completed.
+    """
+
+    exact: ClassVar[bool] = False
+    at_once: ClassVar[int] = sys.maxsize  # the first step takes no longer than greedy does
+    effort: float = 1.0
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.effort > 0:
+            raise InvalidInputError(f"effort is {self.effort}; it must be a positive number")
+        if self.steps is not None and not self.steps >= 1:
+            raise InvalidInputError(f"steps is {self.steps}; it must be at least 1, or None")
+
+    def search(
+        self,
+        graph: SynergyGraph,
+        *,
+        limits: Limits,
+        warm_start: IntVector | None = None,
+        sizes: Sizes | None = None,
+    ) -> Answer:
+        """Return the best structure found and the cycle-packing bound."""
+        from solvers.heuristics.bounds import cycle_packing_bound
+        from solvers.heuristics.multilevel import searched
+
+        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_PACKING))
+        labels, steps = searched(
+            graph, limits, warm_start, bound=bound, effort=self.effort, steps=self.steps
+        )
+        return Answer(labels, bound, {"steps": steps})
 
 
 def _worth(graph: SynergyGraph, labels: IntVector) -> float:

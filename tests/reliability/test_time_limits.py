@@ -27,7 +27,7 @@ from solvers.reductions import Components
 from solvers.solver import matrix_of
 
 BACKENDS = [name for name in ("cbc", "cp-sat", "highs") if available()[name] is True]
-OURS = ["greedy", "local-search", "branch-and-cut", "auto"]
+OURS = ["greedy", "local-search", "multilevel", "branch-and-cut", "auto"]
 
 
 def dense(n: int) -> SynergyGraph:
