@@ -240,7 +240,8 @@ def move(level: Level, now: Partition, threshold: float, patience: int) -> bool:
                 waiting += 1
                 queued[q] = True
     now.counters[HEAD], now.counters[WAITING] = head, waiting
-    return waiting == 0
+    finished: bool = waiting == 0
+    return finished
 
 
 # ----------------------------------------------------------------------------------------
@@ -300,7 +301,8 @@ def refine(
             members[groups[p]] = 0
             members[target] += 1
             groups[p] = target
-    return renumber(groups)
+    n_groups: int = renumber(groups)
+    return n_groups
 
 
 @njit(cache=True)

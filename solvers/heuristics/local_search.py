@@ -15,8 +15,8 @@ from solvers.solver import SOLVERS, Answer, Limits, Solver, matrix_of, run_slice
 SHARE_OF_BOUND = 0.25
 """Part of the time that the bound may take."""
 
-SHARE_OF_PACKING = 0.1
-"""The same for multilevel search, whose first step takes no longer than the bound."""
+SHORT, SHORT_SHARE = 4.0, 0.1
+"""In fewer seconds multilevel search leaves this part to the bound, which takes about a second."""
 
 
 @SOLVERS.register("local-search")
@@ -125,7 +125,8 @@ class Multilevel(Solver):
         from solvers.heuristics.bounds import cycle_packing_bound
         from solvers.heuristics.multilevel import searched
 
-        bound = cycle_packing_bound(graph, limits=limits.part(SHARE_OF_PACKING))
+        share = SHARE_OF_BOUND if limits.seconds_left >= SHORT else SHORT_SHARE
+        bound = cycle_packing_bound(graph, limits=limits.part(share))
         labels, steps = searched(
             graph, limits, warm_start, bound=bound, effort=self.effort, steps=self.steps
         )

@@ -30,6 +30,7 @@ from solvers.heuristics._multilevel_kernels import (
     sweep,
     value_of,
 )
+from solvers.heuristics.greedy import united
 from solvers.heuristics.random_numbers import random_state
 from solvers.solver import Improvement, Limits, run_slices
 
@@ -66,6 +67,9 @@ FAR, CLOSE = 0.9, 0.97
 """If it finds less than FAR times what V-cycles find, there is no more annealing; if V-cycles find
 less than CLOSE times what it finds, there is nothing else. Of the graphs of `benchmarks/large.py`,
 those with groups are at 0.5 to 0.63, random signs at 1.06 and all others at 0.95 to 1.01."""
+
+EDGES_FOR_UNIONS = 50_000
+"""Up to so many edges greedy takes no longer than a few annealings."""
 
 WEIGHTS_FOR_SCALE = 100_000
 """Weights that are enough to tell their scale."""
@@ -110,7 +114,7 @@ class LevelSearch:
         start: IntVector | None = None,
         expired: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._n = graph.n_players
+        self._graph, self._n = graph, graph.n_players
         self._level = level_of(self._n, graph.edges)
         self._threshold = 1e-12 * largest_sum(self._level)
         self._seed, self._expired, self._start = seed, expired, start
@@ -151,7 +155,8 @@ class LevelSearch:
         2. An annealing with two blocks tells what kind of graph it is. Where there are many groups
            it falls far short of the V-cycles; in a graph without groups, such as one of random
            signs, it finds more; and where one coalition has most of the players, about as much.
-        3. Then structures are crossed, or annealed, or annealed and crossed with the best.
+        3. Then structures are crossed, or annealed, or annealed and crossed with the best. There,
+           greedy is good, too.
         """
         first = self._best_labels()
         self._cycle(self._level, first)
@@ -164,6 +169,8 @@ class LevelSearch:
         cooled = yield from self._annealing(2, TRIAL_SWEEPS, worth=FAR * grown)
         if cooled < FAR * grown:
             yield from self._crossings()
+        if grown > CLOSE * cooled and len(self._graph.edges.weight) <= EDGES_FOR_UNIONS:
+            yield self._united()
         for annealed in self._annealings():
             yield annealed
             if grown > CLOSE * cooled:
@@ -208,6 +215,13 @@ class LevelSearch:
     def _grown(self) -> ShortVector:
         labels = self._alone()
         self._cycle(self._level, labels)
+        return labels
+
+    def _united(self) -> ShortVector:
+        """Return what greedy finds, after a V-cycle."""
+        labels: ShortVector = united(self._graph, Limits()).astype(np.int32)
+        renumber(labels)
+        self._cycle(self._level, labels, noise=NOISE, settled=True)
         return labels
 
     def _cross(self, one: ShortVector, other: ShortVector) -> ShortVector:
