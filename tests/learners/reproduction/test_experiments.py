@@ -16,15 +16,10 @@ import pytest
 from coalitions.errors import InvalidInputError, NoSolutionError
 from learners import reproduce
 from learners.algorithm import build_algorithm
-from learners.reproduction.carry_out import (
-    ELSEWHERE,
-    carry_out,
-    judged_again,
-    plan,
-    rows_made_again,
-)
+from learners.reproduction.carry_out import carry_out, plan
 from learners.reproduction.claims import Measured
 from learners.reproduction.experiment import EXPERIMENTS
+from learners.reproduction.kept_experiments import ELSEWHERE, judged_again, rows_made_again
 from learners.reproduction.pages import outcomes, summary_page
 from learners.reproduction.printed import paper_table
 from learners.runs.run import completed
