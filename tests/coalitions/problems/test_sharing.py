@@ -200,7 +200,7 @@ def test_they_can_be_sent_to_workers_and_speak_in_batches(game):
         (partial(cost_game, {(): 5, "a": 1}), r"the empty coalition, \(\), costs 5; it must be 0"),
         (partial(cost_game(lambda group: "dear", "ab"), [1, 1]), r"\('a', 'b'\) is 'dear'"),
         (partial(cost_game, {("a", "b"): 1, ("b", "a"): 2}), "has two costs"),
-        (partial(cost_game, len), "give players"),
+        (partial(cost_game, len), "give names"),
     ],
 )
 def test_wrong_input_is_said_in_a_sentence(make, said):
