@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coalitions.checks import with_keywords
 from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
 from coalitions.files.records import Records, with_days
 from coalitions.formatting import in_order, many
@@ -28,6 +29,7 @@ TARGETS = ("label", "labels", "target", "y", "fine_label")
 """What the column to predict is usually called."""
 
 
+@with_keywords()
 def from_hf(
     data: Any,  # noqa: ANN401 (of a library that need not be installed)
     *,
