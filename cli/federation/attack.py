@@ -18,7 +18,10 @@ PICTURE, FIGURES = "inversion.png", "inversion.json"
 
 def attack_command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run's folder.")],
-    client: Annotated[int, typer.Option(help="Whose training pictures to attack.")] = 0,
+    client: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Whose training pictures to attack: name or number."),
+    ] = "0",
     pictures: Annotated[
         int, typer.Option(help="How many of them; each is uploaded alone.", min=1)
     ] = 4,
@@ -57,7 +60,7 @@ def attack_command(
 
     found = inversion_of(
         folder.config(),
-        client=client,
+        client=_number(directory, client),
         pictures=pictures,
         method=_known(method),  # type: ignore[arg-type]
         steps=steps,
@@ -81,6 +84,22 @@ def attack_command(
     }
     for key, value in lines.items():
         stdout().print(f"{key:<22}{value}", soft_wrap=True)
+
+
+def _number(directory: Path, client: str) -> int:
+    """Return the number of a client that goes by its name or its number."""
+    from coalitions.errors import UnknownNameError, did_you_mean
+    from learners.runs.reading import read_result
+
+    if client.isdecimal():
+        return int(client)
+    names = list((read_result(directory) or {}).get("client_names", ()))
+    if client not in names:
+        raise UnknownNameError(
+            f"there is no client {client!r}; {did_you_mean(client, names)}there are:"
+            f" {', '.join(names)}"
+        )
+    return names.index(client)
 
 
 def _known(method: str) -> str:

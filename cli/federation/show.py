@@ -46,10 +46,9 @@ def _found(path: Path) -> tuple[dict[str, Any], Printer]:
         return _solution(path)
     if (path / "result.json").is_file():
         from cli.federation.run import print_result
-        from learners.runs.folder import RunFolder
+        from learners.runs.reading import read_result
 
-        RunFolder.open(path)
-        return read_document(path / "result.json") | {"out": str(path)}, print_result
+        return (read_result(path) or {}) | {"out": str(path)}, print_result
     if (path / "comparison.json").is_file():
         return read_document(path / "comparison.json"), _print_comparison
     if (path / "config.toml").is_file():
