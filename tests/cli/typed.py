@@ -54,6 +54,19 @@ def typed(
     return subprocess.CompletedProcess(arguments, end.value.code, printed, but_for_compiling(said))
 
 
+def check_refused(done: subprocess.CompletedProcess[str], *named: str) -> None:
+    """Check that a command refused its input as users rely on, and named what is wrong.
+
+    What it says beyond that is its own affair; `test_sentences` has the sentences that matter.
+    """
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("coalitions: ")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    for each in named:
+        assert each in done.stderr
+
+
 def in_a_process(
     *arguments: object, stdin: str | None = None, **options: object
 ) -> subprocess.CompletedProcess[str]:

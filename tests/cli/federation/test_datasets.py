@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.cli.typed import in_a_process, typed
+from tests.cli.typed import check_refused, in_a_process, typed
 
 PLUGIN = '''
 import numpy as np
@@ -93,7 +93,4 @@ def test_a_users_own_data_set_comes_by_plugin(tmp_path):
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, sentence):
     result = datasets(*arguments)
-    assert result.returncode == 2
-    assert sentence in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
+    check_refused(result, sentence)

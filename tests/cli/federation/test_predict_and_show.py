@@ -14,7 +14,7 @@ from learners import load_model  # noqa: E402
 from learners.data.own.paths import own_data  # noqa: E402
 from learners.settings.config import RunConfig  # noqa: E402
 from tests.cli.games.test_solve import EXAMPLE  # noqa: E402
-from tests.cli.typed import typed  # noqa: E402
+from tests.cli.typed import check_refused, typed  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["readmitted", "cost"])
@@ -103,9 +103,7 @@ def test_a_mistake_names_what_is_wrong(trained, client, file, named):
     folder, _ = trained
     (folder / "wrong.csv").write_text("a,b\n1,2\n")
     done = typed("predict", folder / "run", folder / file, "--client", client)
-    assert done.returncode == 2
-    assert named in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refused(done, named)
 
 
 def test_what_was_printed_is_shown_again(tmp_path):
@@ -121,8 +119,7 @@ def test_what_was_printed_is_shown_again(tmp_path):
     assert "fedavg" in run.stdout.splitlines()[0]
     (tmp_path / "two" / "fedavg-seed0" / "result.json").unlink()
     unfinished = typed("show", tmp_path / "two" / "fedavg-seed0")
-    assert unfinished.returncode == 2
-    assert "coalitions resume" in unfinished.stderr
+    check_refused(unfinished, "coalitions resume")
 
 
 @pytest.mark.parametrize("key", ["coalitions", "bound", "optimal", "inside", "must_link"])
@@ -136,6 +133,4 @@ def test_a_damaged_solution_is_not_shown(key, tmp_path):
         document[key] = [["nobody", "nowhere", 3]]
     out.write_text(json.dumps(document))
     done = typed("show", out)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
+    check_refused(done)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.typed import in_a_process
+from tests.cli.typed import check_refused, in_a_process
 from tests.cli.typed import typed as coalitions
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "three_domains.csv"
@@ -81,8 +81,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path, name, text, argumen
     if name is not None:
         path.write_text(text)
     result = coalitions("solve", path, *arguments, cwd=tmp_path)
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
+    check_refused(result)
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("coalitions: ")
@@ -132,8 +131,7 @@ def test_a_locale_without_utf8_gets_no_traceback(tmp_path):
     path = tmp_path / "skew.csv"
     path.write_text(",ä,b\nä,0,1\nb,2,0\n", encoding="utf-8")
     result = in_a_process("solve", path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr
+    check_refused(result)
 
 
 def test_solvers_are_listed():
@@ -186,8 +184,7 @@ def test_the_diagonal_of_a_correlation_matrix_is_ignored_and_said_once(tmp_path)
 def test_a_name_that_cannot_be_written_is_told_before_the_search(tmp_path):
     for option in ("--output", "--plot", "--certificate"):
         result = coalitions("solve", tmp_path / "none.csv", option, "no/such/x.png", cwd=tmp_path)
-        assert result.returncode == 2
-        assert f"{option}: no/such/x.png cannot be written: there is no folder" in result.stderr
+        check_refused(result, option, "no/such/x.png")
 
 
 def test_the_result_is_printed_though_writing_fails_after_the_search(tmp_path):
@@ -243,8 +240,7 @@ def test_every_command_takes_the_same_threshold(tmp_path, threshold, recorded):
         assert coalitions(*command, *flags, cwd=tmp_path).returncode == 0
         for others in ((), ("--threshold", "0.25")):
             refused = coalitions(*command, *others, cwd=tmp_path)
-            assert refused.returncode == 2
-            assert f"s.json: was made with --threshold {recorded}" in refused.stderr
+            check_refused(refused, "s.json", f"--threshold {recorded}")
     wish = coalitions("what-if", "c.csv", "--apart", "a,b", *flags, "--json", cwd=tmp_path)
     assert json.loads(wish.stdout)["base_value"] == document["value"]
     for command in (("shapley",), ("value", "--concept", "shapley")):
@@ -268,8 +264,7 @@ def test_a_correlation_matrix_is_told_of_the_threshold(tmp_path):
         (("value", "c.csv", "--target", "a", "--threshold", "1"), "are for synergy graphs"),
     ):
         refused = coalitions(*command, cwd=tmp_path)
-        assert refused.returncode == 2
-        assert sentence in refused.stderr
+        check_refused(refused, sentence)
 
 
 def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
@@ -282,7 +277,6 @@ def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
     assert coalitions(*command, "--quiet", cwd=tmp_path).stderr == ""
     assert json.loads((tmp_path / "s.json").read_text())["symmetrise"] == "sum"
     refused = coalitions("solve", "w.csv", "--symmetrise", "Sum", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "--symmetrise is 'Sum'; it must be one of mean, sum, min, max" in refused.stderr
+    check_refused(refused, "--symmetrise", "'Sum'", "mean")
     refused = coalitions("verify", "w.csv", "s.json", "--symmetrise", "mean", cwd=tmp_path)
     assert (refused.returncode, "was made with --symmetrise sum" in refused.stderr) == (2, True)

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from tests.cli.test_json import SCHEMAS
-from tests.cli.typed import in_a_process
+from tests.cli.typed import check_refused, in_a_process
 
 SOLVER = """
 from dataclasses import dataclass
@@ -153,8 +153,7 @@ def test_a_loss_a_metric_and_an_aggregation_are_checked(tmp_path):
 def test_a_module_that_has_nothing_to_check_is_refused(tmp_path, text, said):
     (tmp_path / "mine.py").write_text(text)
     result = in_a_process("check-plugin", "mine", cwd=tmp_path)
-    assert result.returncode == 2
-    assert said in result.stderr
+    check_refused(result, said)
 
 
 def test_a_file_instead_of_a_module_is_told_what_to_type(tmp_path):
@@ -175,5 +174,4 @@ def test_an_option_that_is_called_as_a_setting_is_refused(tmp_path):
         '    rounds: int = option(1, changes="models")\n'
     )
     result = in_a_process("check-plugin", "mine", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "has an option 'rounds', which is a setting of every run" in result.stderr
+    check_refused(result, "'rounds'")
