@@ -122,7 +122,7 @@ def test_what_was_printed_is_shown_again(tmp_path):
     check_refused(unfinished, "coalitions resume")
 
 
-@pytest.mark.parametrize("key", ["coalitions", "bound", "optimal", "inside", "must_link"])
+@pytest.mark.parametrize("key", ["coalitions", "bound", "optimal", "synergies_inside", "must_link"])
 def test_a_damaged_solution_is_not_shown(key, tmp_path):
     out = tmp_path / "s.json"
     typed("solve", EXAMPLE, "--must-link", "mnist-1,mnist-2", "--output", out)
