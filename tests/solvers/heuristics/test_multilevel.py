@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
@@ -158,30 +159,34 @@ def test_it_is_not_behind_local_search(kind):
     assert solve(graph, "multilevel").value >= 0.999 * solve(graph, "local-search").value
 
 
+@pytest.mark.parametrize("looks", [1, 7, 60, 200])
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_numbers_of_steps_give_equal_answers_whatever_the_clock_says(kind):
-    graph = KINDS[kind]
-    solve(graph, "multilevel", steps=1)  # kernels are compiled now
-    stopped = solve(graph, "multilevel", time_limit=0.3, seed=5, effort=1e9)
-    assert stopped.stats["steps"] >= 1
-    again = solve(graph, "multilevel", steps=stopped.stats["steps"], seed=5)
-    assert again.structure == stopped.structure
-    assert again.stats["steps"] == stopped.stats["steps"]
-    other = solve(graph, "multilevel", steps=1, seed=6)
-    assert other.structure != solve(graph, "multilevel", steps=1, seed=5).structure
+def test_equal_numbers_of_steps_give_equal_answers_whatever_the_clock_says(kind, looks):
+    clock = itertools.count()
+    stopped = LevelSearch(KINDS[kind], seed=5, expired=lambda: next(clock) >= looks)
+    *_, last = stopped.slices()
+    assert last is stopped.best
+    assert worth(KINDS[kind], last[1]) == pytest.approx(last[0])
+    if stopped.n_steps:
+        again = LevelSearch(KINDS[kind], seed=5)
+        *_, best = again.slices(steps=stopped.n_steps)
+        np.testing.assert_array_equal(best[1], last[1])
+
+
+def test_the_seed_decides():
+    graph = KINDS["groups"]
+    one, same, other = (solve(graph, "multilevel", steps=1, seed=seed) for seed in (5, 5, 6))
+    assert one.structure == same.structure != other.structure
 
 
 def test_a_time_limit_is_kept_and_any_time_gives_an_answer():
     graph = planted(20_000, 20, 50)
     solve(graph, "multilevel", steps=1)
-    values = []
-    for limit in (1e-3, 0.2, 0.8):
+    for limit in (1e-3, 0.5):
         started = time.monotonic()
         solution = solve(graph, "multilevel", time_limit=limit, effort=1e9)
-        assert time.monotonic() - started < limit + 5  # generous: the machine may be busy
+        assert time.monotonic() - started < limit + 20  # generous: the machine may be busy
         assert 0 <= solution.value <= solution.bound
-        values.append(solution.value)
-    assert values == sorted(values)
 
 
 def test_it_may_run_in_several_threads():
@@ -218,8 +223,8 @@ def test_links_are_kept():
 
 def test_auto_takes_it_for_sparse_graphs_too_large_for_a_proof():
     sparse = random_signs(3500, 6)
-    assert solve(sparse, time_limit=0.5).solver == "multilevel"
-    assert solve(KINDS["groups"].subgraph(range(60)), time_limit=5).solver == "branch-and-cut"
+    assert solve(sparse, time_limit=1).solver == "multilevel"
+    assert solve(sparse.subgraph(range(60)), time_limit=1).solver == "branch-and-cut"
 
 
 @pytest.mark.parametrize("option", [{"steps": 0}, {"effort": 0}])
