@@ -6,18 +6,17 @@ function that takes a graph, a game or a structure takes it through one of them.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from math import inf
 from numbers import Real
 from operator import index
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.errors import InvalidInputError, shown, unknown_keyword
+from coalitions.errors import InvalidInputError, shown
 from coalitions.game import FloatVector, Game, IntVector, labels_of, players_of
 from coalitions.structure import numbering, roster
 
@@ -107,48 +106,6 @@ def _game_in_file(path: str | PathLike[str]) -> Game:
         if isinstance(document, dict) and "values" in document:
             return TableGame.from_document(document, where)
     return as_graph(path).game()
-
-
-# ----------------------------------------------------------------------------------------
-# Keywords
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_keywords(*more: str) -> Callable[[F], F]:
-    """Return a decorator that refuses unknown keywords in a sentence, with what was meant.
-
-    Parameters
-    ----------
-    *more
-        Keywords that the function takes by ``**``, beside those in its signature.
-
-    Examples
-    --------
-    >>> @with_keywords()
-    ... def double(number, *, seed=0):
-    ...     return 2 * number
-    >>> double(1, random_state=7)
-    Traceback (most recent call last):
-        ...
-    coalitions.errors.UnknownKeywordError: double has no argument 'random_state'; did you mean \
-'seed'? it takes number, seed
-    """
-
-    def decorate(function: F) -> F:
-        code = function.__code__
-        known = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *more}
-
-        @functools.wraps(function)
-        def checked(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 (those of the function)
-            for name in keywords:
-                if name not in known:
-                    raise unknown_keyword(function.__name__, name, sorted(known))
-            return function(*arguments, **keywords)
-
-        return checked  # type: ignore[return-value]
-
-    return decorate
 
 
 # ----------------------------------------------------------------------------------------

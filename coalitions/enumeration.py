@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.checks import GameLike, as_game, with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.checks import GameLike, as_game
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import (
     BoolMatrix,
     FloatMatrix,

@@ -19,11 +19,15 @@ A message is one sentence that says what came, what was expected and what to do.
 
 from __future__ import annotations
 
+import functools
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from coalitions.formatting import plain
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGES = ("coalitions", "solvers", "learners", "cli")
 
@@ -167,6 +171,42 @@ def unknown_keyword(
     hint = f"did you mean {meant!r}? " if meant in names else did_you_mean(name, names)
     takes = f"it takes {', '.join(names)}" if names else "it takes none"
     return UnknownKeywordError(f"{what} has no {noun} {shown(name)}; {hint}{takes}")
+
+
+def with_keywords(*more: str) -> Callable[[F], F]:
+    """Return a decorator that refuses unknown keywords in a sentence, with what was meant.
+
+    Parameters
+    ----------
+    *more
+        Keywords that the function takes by ``**``, beside those in its signature.
+
+    Examples
+    --------
+    >>> @with_keywords()
+    ... def double(number, *, seed=0):
+    ...     return 2 * number
+    >>> double(1, random_state=7)
+    Traceback (most recent call last):
+        ...
+    coalitions.errors.UnknownKeywordError: double has no argument 'random_state'; did you mean \
+'seed'? it takes number, seed
+    """
+
+    def decorate(function: F) -> F:
+        code = function.__code__
+        known = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *more}
+
+        @functools.wraps(function)
+        def checked(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 (those of the function)
+            for name in keywords:
+                if name not in known:
+                    raise unknown_keyword(function.__name__, name, sorted(known))
+            return function(*arguments, **keywords)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 def did_you_mean(name: str, known: Iterable[object]) -> str:

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number, with_keywords
-from coalitions.errors import BudgetError
+from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number
+from coalitions.errors import BudgetError, with_keywords
 from coalitions.game import Game, players_of
 from coalitions.games.induced_subgraph import InducedSubgraphGame
 from coalitions.graph import SynergyGraph, matrix_of_pairs

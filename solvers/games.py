@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from coalitions.checks import GameLike, as_game, with_keywords
+from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import coalitions_of_masks, value_table
-from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError, with_keywords
 from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector, labels_of, table_of
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock, compile_figures, ready_seconds

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import IO
 
-from coalitions.checks import with_keywords
+from coalitions.errors import with_keywords
 from coalitions.values.budget import EvaluationProgress
 
 WINDOW = 60.0

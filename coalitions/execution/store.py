@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, whole_number, with_keywords
+from coalitions.checks import GameLike, as_game, whole_number
 from coalitions.errors import (
     DamagedFileError,
     DamagedFileWarning,
     InvalidInputError,
     shown,
     warn_caller,
+    with_keywords,
 )
 from coalitions.execution.workers import ParallelGame
 from coalitions.files.opening import load_json, opened

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, whole_number, with_keywords
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.checks import GameLike, as_game, whole_number
+from coalitions.errors import InvalidInputError, NoSolutionError, with_keywords
 from coalitions.game import (
     BoolMatrix,
     FloatVector,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, with_keywords
-from coalitions.errors import BudgetError, InvalidInputError, shown
+from coalitions.checks import GameLike, as_game
+from coalitions.errors import BudgetError, InvalidInputError, shown, with_keywords
 from coalitions.game import (
     FloatVector,
     answers_checked,

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.data import DataGame, data_game
 from coalitions.problems.features import Groups, grouped

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, with_keywords
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.named import NamedGame, names_of, number
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number, with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import (
     BoolMatrix,
     BoolVector,

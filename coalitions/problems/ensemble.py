@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.metrics import Metric, metric_of
 from coalitions.problems.named import NamedGame, names_of, number

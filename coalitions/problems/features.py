@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coalitions.checks import whole_number, with_keywords
-from coalitions.errors import InvalidInputError, shown
+from coalitions.checks import whole_number
+from coalitions.errors import InvalidInputError, shown, with_keywords
 from coalitions.game import BoolMatrix, FloatVector
 from coalitions.problems.named import NamedGame, names_of
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coalitions.checks import GameLike, as_game, one_number_each, with_keywords
+from coalitions.checks import GameLike, as_game, one_number_each
 from coalitions.enumeration import member_sums, value_table
-from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError, with_keywords
 from coalitions.formatting import figure
 from coalitions.game import (
     BoolMatrix,

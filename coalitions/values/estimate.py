@@ -353,14 +353,17 @@ class Interactions(PublicResult):
         columns = [self.values, self.stderr, *self.interval()]
         numbers = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            {"players": names, "value": value, "stderr": error, "low": low, "high": high}
+            {"coalition": names, "order": len(names), "value": value, "stderr": error}
+            | {"low": low, "high": high}
             for names, (value, error, low, high) in zip(self.named, numbers, strict=True)
         ]
 
     def _shown(self) -> SmallTable:
         """Return a table of the strongest interactions, and below it where they come from."""
         rows = [
-            {"players": " × ".join(row.pop("players")) or "nobody", **row} for row in self._rows()
+            {"players": " × ".join(row["coalition"]) or "nobody"}
+            | {name: row[name] for name in ("value", "stderr", "low", "high")}
+            for row in self._rows()
         ]
         stopped = f"; stopped: {self.stopped}" if self.stopped else ""
         below = f"{self.index}; {self.method}, {self.evaluations} evaluations{stopped}"

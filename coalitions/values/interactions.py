@@ -16,9 +16,9 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number, with_keywords
+from coalitions.checks import GameLike, Seed, as_game, generator_of, whole_number
 from coalitions.enumeration import coalition_sizes
-from coalitions.errors import BudgetError, InvalidInputError, shown
+from coalitions.errors import BudgetError, InvalidInputError, shown, with_keywords
 from coalitions.game import BoolMatrix, FloatVector, Game, labels_of, players_of
 from coalitions.runtime import one_blas_thread
 from coalitions.structure import numbering, roster

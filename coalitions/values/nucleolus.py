@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from coalitions.checks import GameLike, as_game, with_keywords
+from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import member_sums
-from coalitions.errors import InfeasibleError, InvalidInputError
+from coalitions.errors import InfeasibleError, InvalidInputError, with_keywords
 from coalitions.game import BoolMatrix, FloatMatrix, FloatVector, labels_of
 from coalitions.results import PublicResult, Row
 from coalitions.runtime import one_blas_thread

@@ -25,9 +25,8 @@ from coalitions.checks import (
     as_game,
     number_in,
     one_number_each,
-    with_keywords,
 )
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import FloatVector, Game, players_of
 from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, Sampling
 from coalitions.values.estimate import Estimate

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number, with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.game import closed_form_of, players_of, table_of
 from coalitions.games.wrappers import cached
 from coalitions.results import PublicResult, Row

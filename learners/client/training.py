@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, with_keywords
 from learners.client.client import Client, Samples
 from learners.client.randomness import taking
 from learners.data.client_data import Batch

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, with_keywords
 from learners.data.client_data import ONLY, ClientData, FederatedData, Input, Split, classes
 from learners.data.dataset import DATASETS, Images, ImageSet, Shape, Source, Table, TableSet
 from learners.data.files import data_folder

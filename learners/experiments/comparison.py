@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, did_you_mean
+from coalitions.errors import InvalidInputError, did_you_mean, with_keywords
 from coalitions.extras import needed
 from coalitions.results import PublicResult, Row
 from learners.algorithm import ALGORITHMS
@@ -432,7 +431,7 @@ def _document_of(
     scores = {name: [score.mean for score in each] for name, each in run_scores.items()}
     lower = next(iter(run_scores.values()))[0].lower_is_better
     best = best_of(scores, lower_is_better=lower)
-    baseline = baseline or best[0]
+    chosen, baseline = baseline is not None, baseline or best[0]
     standing = standings(scores, baseline, lower_is_better=lower)
     places = ranks(scores, lower_is_better=lower)
     liars = poisoned_clients(results[baseline][0].config.poison)
@@ -486,6 +485,7 @@ def _document_of(
         "lower_is_better": lower,
         "seeds": list(seeds),
         "baseline": baseline,
+        "baseline_chosen": chosen,
         "best": best,
         "not_settled": not_settled(scores, lower_is_better=lower),
         "confidence": CONFIDENCE,

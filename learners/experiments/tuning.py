@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.errors import InvalidInputError, NoSolutionError, with_keywords
 from coalitions.results import PublicResult, Row
 from learners.data.client_data import FederatedData
 from learners.data.clients import scored_on_held_out, share_with_held_out

@@ -150,4 +150,4 @@ def recorded_baseline(folder: Path) -> str | None:
     baseline = document.get("baseline") if isinstance(document, dict) else 0
     if not isinstance(baseline, str | None):
         raise InvalidInputError(f'{path}: expected an object with "baseline": the name of a row')
-    return baseline
+    return None if document.get("baseline_chosen") is False else baseline

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.registry import Registry
 from learners.data.client_data import ONLY, Input, Targets, classes, described, size_of
 from learners.settings.seeding import generator

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from coalitions.checks import with_keywords
 from coalitions.drawing.pictures import drawn_to_file, picture
-from coalitions.errors import InvalidInputError, NoSolutionError
+from coalitions.errors import InvalidInputError, NoSolutionError, with_keywords
 from coalitions.extras import needed
 from coalitions.files.writing import write_whole
 from coalitions.results import PublicResult, Row

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from coalitions.checks import with_keywords
-from coalitions.errors import DamagedFileError, InvalidInputError
+from coalitions.errors import DamagedFileError, InvalidInputError, with_keywords
 from coalitions.plugins import import_plugins
 from coalitions.results import PublicResult, Row
 from coalitions.structure import Labels, numbering

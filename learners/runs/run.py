@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,8 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InputWarning, InvalidInputError, UnknownKeywordError, shown
+from coalitions.errors import (
+    InvalidInputError,
+    UnknownKeywordError,
+    shown,
+    warn_caller,
+    with_keywords,
+)
 from learners.algorithm import ALGORITHMS, State
 from learners.client.tasks import deploy
 from learners.data.client_data import FederatedData
@@ -247,7 +251,7 @@ def say(prepared: PreparedRun | CheckedRun, tell: Callable[[str], None] | None) 
         if prepared.remark:
             tell(prepared.remark)
     elif prepared.notice:
-        warnings.warn(prepared.notice, InputWarning, stacklevel=3)
+        warn_caller(prepared.notice)
 
 
 def _carry_out(

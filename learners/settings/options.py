@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, with_keywords
 from learners.settings.conversion import (
     LARGEST,
     LARGEST_WHOLE,

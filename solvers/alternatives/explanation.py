@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from coalitions.checks import GraphLike, as_graph, with_keywords
+from coalitions.checks import GraphLike, as_graph
+from coalitions.errors import with_keywords
 from coalitions.formatting import quoted
 from coalitions.game import FloatVector, IntVector
 from coalitions.graph import Edges, SynergyGraph, weight_sum

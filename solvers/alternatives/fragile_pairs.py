@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from coalitions.checks import GraphLike, as_graph, with_keywords
-from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError
+from coalitions.checks import GraphLike, as_graph
+from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError, with_keywords
 from coalitions.graph import DENSE_LIMIT, SynergyGraph
 from coalitions.results import PublicResult, Row, finite
 from coalitions.runtime import clock

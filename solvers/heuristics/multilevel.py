@@ -71,6 +71,9 @@ those with groups are at 0.5 to 0.63, random signs at 1.06 and all others at 0.9
 EDGES_FOR_UNIONS = 50_000
 """Up to so many edges greedy takes no longer than a few annealings."""
 
+EDGES_WITHOUT_STEPS = 1_000_000
+"""Up to so many edges greedy is asked, too, where time was over before the first step was."""
+
 WEIGHTS_FOR_SCALE = 100_000
 """Weights that are enough to tell their scale."""
 
@@ -93,6 +96,9 @@ def searched(
     search = LevelSearch(graph, limits.seed, start, lambda: limits.expired)
     slices = search.slices(effort, steps)
     labels, _ = run_slices(slices, search.best, bound, limits)
+    if not search.n_steps and len(graph.edges.weight) <= EDGES_WITHOUT_STEPS:
+        greedy = united(graph, limits, start)
+        labels = greedy if search.value(greedy) > search.best[0] else labels
     return labels, search.n_steps
 
 
@@ -124,6 +130,10 @@ class LevelSearch:
         self.best: Improvement = value_of(self._level, first), first.astype(np.int64)
         self.n_steps = 0
         self._idle = 0
+
+    def value(self, labels: IntVector) -> float:
+        """Return what a structure is worth."""
+        return float(value_of(self._level, labels.astype(np.int32)))
 
     def slices(self, effort: float = 1.0, steps: int | None = None) -> Iterator[Improvement]:
         """Give the best structure after every step; end after `steps` or when idle for long.

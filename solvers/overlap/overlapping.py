@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coalitions.checks import GraphLike, as_graph, with_keywords
-from coalitions.errors import InvalidInputError
+from coalitions.checks import GraphLike, as_graph
+from coalitions.errors import InvalidInputError, with_keywords
 from coalitions.formatting import decimal, figure
 from coalitions.game import BoolVector, IntVector
 from coalitions.graph import SynergyGraph, matrix_of_pairs, weight_sum

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from coalitions.checks import GraphLike, as_graph, with_keywords
-from coalitions.errors import InvalidInputError, RefusedError
+from coalitions.checks import GraphLike, as_graph
+from coalitions.errors import InvalidInputError, RefusedError, with_keywords
 from coalitions.formatting import decimal
 from coalitions.game import IntVector
 from coalitions.graph import SynergyGraph

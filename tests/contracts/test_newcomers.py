@@ -124,7 +124,7 @@ def test_a_folder_tells_of_newcomers_and_is_resumed_to_the_same(tmp_path):
 
 
 def test_a_run_without_newcomers_says_nothing_of_them():
-    assert "new_clients" not in run(SMALL | {"new_clients": 0}).document()
+    assert "new_clients" not in run(SMALL | {"new_clients": 0}).to_dict()
 
 
 class Silent(Algorithm):

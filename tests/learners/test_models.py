@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from coalitions.errors import InvalidInputError, MissingDependencyError, UnknownNameError
-from learners.data import vision
+from learners.data.sources.torchvision_sets import torchvision_module
 from learners.models import MODELS, Network, build_model, classifier_parameters
 from learners.models.convolutional import pooled_convolution
 
@@ -49,7 +49,7 @@ def test_golden_geometry_of_the_papers():
 
 @pytest.mark.parametrize("name", ["resnet-34", "vgg-19"])
 def test_torchvisions_networks_have_torchvisions_sizes(name):
-    models = vision.torchvision_module("models")
+    models = torchvision_module("models")
     with torch.device("meta"):  # sizes without numbers
         ours = MODELS[name]((3, 224, 224), 1000)
         theirs = getattr(models, name.replace("-", ""))(weights=None)
@@ -70,7 +70,7 @@ def test_classifier_shares_of_the_pfedsv_paper():
 
 def test_resnet_computes_what_torchvisions_does():
     ours = build_model("resnet-34", shape=(3, 32, 32), n_classes=10, seed=0).eval()
-    theirs = vision.torchvision_module("models").resnet34(weights=None, num_classes=10).eval()
+    theirs = torchvision_module("models").resnet34(weights=None, num_classes=10).eval()
     theirs.load_state_dict(dict(zip(theirs.state_dict(), ours.state_dict().values(), strict=True)))
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -180,4 +180,4 @@ def test_bad_demands_get_one_sentence():
 
 def test_a_missing_torchvision_is_said_in_one_sentence():
     with pytest.raises(MissingDependencyError, match="pip install torchvision"):
-        vision.torchvision_module("no_such_module")
+        torchvision_module("no_such_module")

@@ -101,8 +101,8 @@ def test_a_structure_must_meet_the_demands_with_and_without_a_proof(with_proof):
         verify(GRAPH, structure, given, must_link=[(block[0], other)])
 
 
-@pytest.mark.parametrize("pair", [(0, 7), (-1, 0), (0, 0), (0,), (0, 1, 2)])
-def test_demands_must_be_pairs_of_players(pair):
+@pytest.mark.parametrize("pair", [(0, 7), (-1, 0), (0, 0), (0,), ()])
+def test_demands_must_be_groups_of_two_players_or_more(pair):
     with pytest.raises(InvalidInputError, match="cannot_link"):
         verify(GRAPH, CoalitionStructure.singletons(5), cannot_link=[pair])
 

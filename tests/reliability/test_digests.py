@@ -30,7 +30,7 @@ def test_two_processes_print_the_same_and_no_case_fails_by_mistake():
     lines = dict(line.split("  ") for line in one.stdout.splitlines())
     assert len(lines) > 20
     failed = {digest for digest in lines.values() if digest.startswith("!")}
-    assert failed == {"!InvalidInputError"}  # of structures that the verifier refuses
+    assert failed == {"!RefusedError"}  # of structures that the verifier refuses
 
 
 def test_a_checkout_that_answers_otherwise_is_found_out(tmp_path):

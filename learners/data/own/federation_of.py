@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, shown
+from coalitions.errors import InvalidInputError, shown, with_keywords
 from learners.data.client_data import (
     IGNORED,
     KINDS,

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coalitions.checks import with_keywords
-from coalitions.errors import InvalidInputError, UnknownNameError, did_you_mean, shown
+from coalitions.errors import (
+    InvalidInputError,
+    UnknownNameError,
+    did_you_mean,
+    shown,
+    with_keywords,
+)
 from coalitions.files.records import Records, with_days
 from coalitions.formatting import in_order, many
 from learners.data.own.arrays import Arrays, ClientArrays, are_bytes_of_pictures, pixels_of

@@ -159,16 +159,20 @@ def torchvision_module(name: str) -> ModuleType:
     >>> torchvision_module("models").resnet34.__name__
     'resnet34'
     """
-    full_name = f"torchvision.{name}"
     try:
-        return importlib.import_module(full_name)
-    except ImportError as error:
-        raise MissingDependencyError(f"this needs: pip install torchvision ({error})") from None
+        return _imported(name)
     except RuntimeError as error:
         if "torchvision::" not in str(error):
             raise
     _declare_missing_operators()
-    return importlib.import_module(full_name)
+    return _imported(name)
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"torchvision.{name}")
+    except ImportError as error:
+        raise MissingDependencyError(f"this needs: pip install torchvision ({error})") from None
 
 
 def _declare_missing_operators() -> None:

@@ -259,6 +259,7 @@ def document_of(n_methods=3, n_seeds=3, private=False):
         "settings": {"dataset": "digits", "clients": 2, "partition": "iid", "rounds": 4},
         "seeds": list(range(n_seeds)),
         "baseline": names[0],
+        "baseline_chosen": False,
         "best": names[:1],
         "not_settled": names[1:] if n_seeds == 1 else names[1:2],
         "confidence": 0.95,

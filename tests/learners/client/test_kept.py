@@ -46,7 +46,7 @@ def test_the_best_round_is_that_of_the_lowest_validation_loss_and_has_its_model(
     settings = {"algorithm": "local", "optimizer": "adam", "lr": 0.02}
     best = run(BEST | settings, tmp_path / "best", data=DATA)
     kept = best.metrics["per_client_kept_round"]
-    assert best.document()["per_client_kept_round"] == kept
+    assert best.to_dict()["per_client_kept_round"] == kept
     assert min(kept) < SMALL["rounds"]  # there was something to keep
     shorter = [run(SMALL | settings | {"rounds": t}, data=DATA) for t in range(1, 5)]
     for client, number in enumerate(kept):

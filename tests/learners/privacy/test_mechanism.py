@@ -455,7 +455,7 @@ def test_without_noise_and_clipping_nothing_changes():
     plain, zero = run(SMALL), run(SMALL | {"noise": 0.0})
     assert zero.epsilon is None
     assert zero.privacy is None
-    assert plain.document() | {"seconds": 0} == zero.document() | {"seconds": 0}
+    assert plain.to_dict() | {"seconds": 0} == zero.to_dict() | {"seconds": 0}
     for c in range(3):
         for one, other in zip(plain.model(c).parameters(), zero.model(c).parameters(), strict=True):
             assert torch.equal(one, other)
