@@ -189,6 +189,7 @@ class Fifteen(cffl.CfflTable1):
             " IFCA, printed as 0.4 points, is not told with five seeds. ICA's last coalitions mix"
             " distributions in most seeds: 50 test images do not tell them apart.",
             f"'{PURE}': 100 for a seed in which every last coalition holds one distribution only.",
+            *cffl.AS_PRINTED,
         ]
 
 

@@ -216,7 +216,7 @@ class Settings(Experiment):
                     may_be_pure(each / 100, len(cffl.DOMAINS), per_domain)
                     for each in found.rows[f"ICA, {images} test images"]["index"]
                 ],
-                added=images != 50,
+                added=True,
                 confidence=found.confidence,
             )
             for images in (50, 400)
