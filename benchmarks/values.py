@@ -7,6 +7,8 @@ there at the end; ``--seeds 0`` runs nothing. Those in docs/measured/shapley.md 
 docs/measured/shapley-errors.jsonl. The peers' errors come from ``benchmarks.value_peers``, which
 wants an environment of its own; without them only ours are printed. Errors are mean squared errors
 over the variance of the true values, at least 1e-10. Budgets of 2^n and more are left out.
+``--against OLDER`` compares the runs with those in another folder, which this file made in a
+checkout of an older commit.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ def main() -> None:
     options.add_argument("--coverage", action="store_true", help="print the table of intervals")
     options.add_argument("--table", action="store_true", help="print the table of the docs")
     options.add_argument("--first-call", metavar="GAME", help="only time a first and a second call")
+    options.add_argument("--against", type=Path, metavar="OLDER", help="compare with this folder")
     chosen = options.parse_args()
     if chosen.first_call:
         print_first_call(case(chosen.first_call, chosen.folder), chosen.budgets[0])
@@ -53,6 +56,8 @@ def main() -> None:
         write_kept(chosen.folder, chosen.keep)
     if chosen.coverage:
         print_coverage(chosen.folder, chosen.budgets)
+    elif chosen.against:
+        print_pairs(chosen.folder, chosen.against, chosen.budgets)
     elif chosen.table:
         print_table(chosen.folder, chosen.budgets)
     else:
@@ -86,6 +91,7 @@ def run(game: Case, budget: int, seed: int) -> dict:
         "seed": seed,
         "error": float(((result.values - game.values) ** 2).mean() / game.values.var()),
         "covered": float(covered[some].mean()) if some.any() else None,
+        "stderr": float((result.stderr**2).mean() / game.values.var()),
         "seconds": seconds,
     }
 
@@ -246,6 +252,34 @@ def print_coverage(folder: Path, budgets: list[int]) -> None:
         if seconds[budget]:
             spent = seconds[budget]
             print(f"{budget}: CPU seconds {np.median(spent):.2f}, at most {max(spent):.2f}")
+
+
+def print_pairs(folder: Path, older: Path, budgets: list[int]) -> None:
+    """Print errors, coverage and standard errors of runs that both folders have, as ratios."""
+    new, old = (
+        {(e["game"], e["budget"], e["seed"]): e for e in entries(each / "ours.jsonl")}
+        for each in (folder, older)
+    )
+    for budget in budgets:
+        both = [key for key in new if key in old and key[1] == budget]
+        print(f"{budget}: {len(both)} pairs")
+        for name in ("error", "stderr"):
+            ratios = {
+                key: max(new[key][name], FLOOR) ** 0.5 / max(old[key][name], FLOOR) ** 0.5
+                for key in both
+            }
+            if ratios:
+                worst = max(ratios, key=lambda key: ratios[key])
+                mean = geometric_mean(ratios.values())
+                print(
+                    f"  {name} after/before: {mean:.6f}, at most {ratios[worst]:.6f} ({worst[0]})"
+                )
+        rates = [(old[key]["covered"], new[key]["covered"]) for key in both]
+        known = [rate for rate in rates if None not in rate]
+        if known:
+            before, after = np.mean(known, axis=0)
+            fewer = sum(one > other for one, other in known)
+            print(f"  covered: {before:.3f}, then {after:.3f}; less than before in {fewer} runs")
 
 
 def geometric_mean(numbers: Iterable[float]) -> float:
