@@ -90,7 +90,7 @@ def test_a_frame_has_a_row_for_each_player_or_pair(sampled, odd):
     assert len(frame) == 40
     assert (frame.low < frame.value).all()
     pairs = pairs_of(odd).to_frame()
-    assert list(pairs)[:2] == ["players", "value"]
+    assert list(pairs)[:3] == ["coalition", "order", "value"]
     assert pairs.value.tolist() == [2.0, -1.0, 4.0]
 
 
