@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coalitions.errors import InvalidInputError
-from coalitions.extras import needed
-from coalitions.files.writing import write_json, write_whole
-from coalitions.formatting import decimal, figure, listed, players_by_name, visible
+from coalitions.files.result_files import Cell, Table, check_result_path, write_tables
+from coalitions.formatting import decimal, figure, listed, players_by_name
 
 if TYPE_CHECKING:
     from coalitions.graph import SynergyGraph
@@ -23,31 +19,6 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------------------
 # Writing: the ending of the file says which kind it is.
-
-ENDINGS = (".json", ".csv", ".xlsx", ".md", ".html")
-"""What the name of a solution's file can end in; the ending says what is written."""
-
-MOST_SHEET_ROWS, MOST_CELL = 1_048_576, 32_767
-"""Rows of a sheet of Excel, and characters of a cell."""
-
-
-def check_solution_path(path: Path) -> None:
-    """Refuse a name that does not say how to write a solution; ask before a long search.
-
-    Raises
-    ------
-    InvalidInputError
-        The ending is none of `ENDINGS`.
-    MissingDependencyError
-        openpyxl, which writes .xlsx, is not installed.
-    """
-    if path.suffix.lower() not in ENDINGS:
-        raise InvalidInputError(
-            f"{path}: its ending does not say what to write; end the name in"
-            f" {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-        )
-    if path.suffix.lower() == ".xlsx":
-        needed("openpyxl")
 
 
 def save_solution(
@@ -64,18 +35,17 @@ def save_solution(
     document
         What a JSON file gets, if it is not that of `solution_document`.
     """
-    check_solution_path(path)
-    ending = path.suffix.lower()
-    if ending == ".json":
-        write_json(path, solution_document(solution) if document is None else document)
-    elif ending == ".csv":
-        write_whole(path, _csv(solution))
-    elif ending == ".xlsx":
-        write_whole(path, _workbook(solution))
-    elif ending == ".md":
-        write_whole(path, _markdown(solution).encode())
-    else:
-        write_whole(path, _page(solution).encode())
+    check_result_path(path)
+    tables = {"players": _players, "coalitions": _coalitions, "structures": _structures}
+    if path.suffix.lower() in (".md", ".html"):  # people look for the coalitions first
+        tables = {"coalitions": _coalitions, "players": _players}
+    write_tables(
+        path,
+        {title: table(solution) for title, table in tables.items()},
+        solution_document(solution) if document is None else document,
+        title="Coalitions",
+        said=verdict(solution),
+    )
 
 
 def solution_document(solution: Solution) -> dict[str, Any]:
@@ -135,11 +105,6 @@ def _plain_sizes(solution: Solution, names: Sequence[str]) -> dict[str, Any]:
     return plain
 
 
-Cell = str | int | float
-Table = list[list[Cell]]
-"""Rows of cells, the headings first."""
-
-
 def _players(solution: Solution) -> Table:
     """Return a row for each player: its name, and its coalition in each of the structures.
 
@@ -173,100 +138,6 @@ def _structures(solution: Solution) -> Table:
         for number, each in enumerate([solution, *solution.others], 1)
     ]
     return [["structure", "value", "at most", "proven"], *rows]
-
-
-def _csv(solution: Solution) -> bytes:
-    """Return the table of players; with the mark by which Excel knows UTF-8."""
-    text = io.StringIO()
-    csv.writer(text).writerows(
-        [_no_formula(cell) if isinstance(cell, str) else cell for cell in row]
-        for row in _players(solution)
-    )
-    return text.getvalue().encode("utf-8-sig")
-
-
-def _no_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula: an apostrophe before what begins one.
-
-    Examples
-    --------
-    >>> _no_formula("=1+1"), _no_formula("Ann")
-    ("'=1+1", 'Ann')
-    """
-    return f"'{text}" if re.match(r"\s*[=+\-@]|[\t\r]", text) else text
-
-
-def _workbook(solution: Solution) -> bytes:
-    """Return a workbook of three sheets: players, coalitions, structures."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    book.remove(book.active)
-    tables = {"players": _players, "coalitions": _coalitions, "structures": _structures}
-    for title, table in tables.items():
-        sheet, rows = book.create_sheet(title), table(solution)
-        if len(rows) > MOST_SHEET_ROWS:
-            raise InvalidInputError(
-                f"a sheet of Excel has {MOST_SHEET_ROWS:,} rows at most, not {len(rows):,}; write"
-                " .csv"
-            )
-        for i, row in enumerate(rows, 1):
-            for j, value in enumerate(row, 1):
-                cell = sheet.cell(i, j)
-                if isinstance(value, str):
-                    text = visible(value)
-                    cell.value = text if len(text) <= MOST_CELL else f"{text[: MOST_CELL - 1]}…"
-                    cell.data_type, cell.quotePrefix = "s", _no_formula(value) != value
-                else:
-                    cell.value = value
-        sheet.freeze_panes = "A2"
-    content = io.BytesIO()
-    book.save(content)
-    return content.getvalue()
-
-
-def _markdown(solution: Solution) -> str:
-    """Return the tables in Markdown."""
-
-    def shown(cell: Cell) -> str:
-        if not isinstance(cell, str):
-            return figure(cell)
-        return re.sub(r"([\\`*_{}\[\]<>()#+\-.!|&~])", r"\\\1", visible(cell))
-
-    parts = [f"# Coalitions\n\n{verdict(solution)}"]
-    for title, table in (("Coalitions", _coalitions), ("Players", _players)):
-        head, *rows = table(solution)
-        lines = [[*map(str, head)], ["---"] * len(head), *([*map(shown, row)] for row in rows)]
-        drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        parts.append(f"## {title}\n\n{drawn}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _page(solution: Solution) -> str:
-    """Return the tables as a page that needs nothing but itself."""
-    from coalitions.drawing.document import html_document, words
-
-    body = ["<h1>Coalitions</h1>", f"<p>{words(verdict(solution))}</p>"]
-    for title, table in (("Coalitions", _coalitions), ("Players", _players)):
-        head, *rows = table(solution)
-        lines = [
-            "".join(f"<td>{words(c if isinstance(c, str) else figure(c))}</td>" for c in row)
-            for row in rows
-        ]
-        heads = "".join(f"<th>{words(str(cell))}</th>" for cell in head)
-        body += [
-            f"<h2>{title}</h2>",
-            f"<table><thead><tr>{heads}</tr></thead><tbody>",
-            *(f"<tr>{line}</tr>" for line in lines),
-            "</tbody></table>",
-        ]
-    return html_document("Coalitions", body, data={}, scripts=[], style=STYLE) + "\n"
-
-
-STYLE = """body { font-family: sans-serif; margin: 2em; }
-table { border-collapse: collapse; }
-th, td { border-bottom: 1px solid #ccc; padding: 0.2em 1em 0.2em 0; text-align: left; }
-"""
 
 
 def verdict(solution: Solution) -> str:

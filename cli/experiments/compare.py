@@ -26,6 +26,7 @@ from cli.experiments._shared import (
 from cli.terminal import run_options as flags
 from cli.terminal.completion import check_names
 from cli.terminal.output import (
+    WRITTEN,
     Json,
     Plugin,
     Quiet,
@@ -127,10 +128,13 @@ def compare_command(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Also write the comparison to this file, in --as.")
+        Path | None,
+        WRITTEN,
+        typer.Option(help="Also write the comparison to this file, in --as."),
     ] = None,
     plot: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(
             help="Plot the metric against the option that --sweep varies (.svg, .png, .pdf)."
         ),
@@ -320,8 +324,6 @@ def check_plot(path: Path | None, swept: bool) -> None:
         raise InvalidInputError("--plot draws the metric against what --sweep varies; give one")
     if path.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--plot {path}: end its name in {', '.join(FIGURES)}")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidInputError(f"--plot {path}: there is no file to write to in {path.parent}")
     import matplotlib  # noqa: F401 (said now if it is not installed)
 
 
@@ -344,17 +346,11 @@ class Target:
             if json_output and format_ not in (None, "json"):
                 raise InvalidInputError(f"--json and --as {format_} both decide: give one")
             return cls("json" if json_output else format_ or "table", None, "", by_domain)
-        if output.is_dir():
-            raise InvalidInputError(f"--output {output} is a folder; give a file")
         written = format_ or ENDINGS.get(output.suffix.lower())
         if written is None:
             raise InvalidInputError(
                 f"--output {output}: its ending says no format; end it in"
                 f" {', '.join(ENDINGS)}, or give --as"
-            )
-        if not os.access(output.parent, os.W_OK):
-            raise InvalidInputError(
-                f"--output {output}: there is no folder {output.parent} to write to"
             )
         return cls("json" if json_output else "table", output, written, by_domain)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from cli.experiments._progress import CellsLine
 from cli.experiments._shared import SEEDS, Algorithms, Seed, Shared, shared_by_all
 from cli.terminal import run_options as flags
-from cli.terminal.output import Json, Plugin, Quiet, Verbose, print_json, stderr, stdout
+from cli.terminal.output import WRITTEN, Json, Plugin, Quiet, Verbose, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ def tune_command(
     ] = None,
     output: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(
             help="TOML file for `compare`. [default: tuned.toml in --out; without it, printed]"
         ),
@@ -97,10 +97,6 @@ def tune_command(
     Example: coalitions tune --algorithms fedprox,ditto --trials 4 --rounds 5 --out runs/tuning
     """
     target = output or (None if out is None else out / "tuned.toml")
-    if output is not None and (output.is_dir() or not os.access(output.parent, os.W_OK)):
-        raise InvalidInputError(
-            f"--output {output}: there is no folder {output.parent} to write to"
-        )
     from learners.experiments.search_space import FIRST_SEED
     from learners.experiments.tuning import searched
 

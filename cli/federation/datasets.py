@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.terminal.completion import check_names, completion
-from cli.terminal.output import Json, Plugin, Quiet, Seed, print_json, stderr, stdout
+from cli.terminal.output import (
+    WRITTEN,
+    Json,
+    Output,
+    Plugin,
+    Quiet,
+    Seed,
+    check_output,
+    print_json,
+    save_output,
+    stderr,
+    stdout,
+)
 from coalitions.errors import InvalidInputError, spoken
+from coalitions.results import Row, cell_text
+
+PARTS = ("train", "validation", "test")
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,35 +67,32 @@ def own_document(config: RunConfig, n_clients: int | None) -> dict[str, Any]:
     }
 
 
-def own_table(document: Mapping[str, Any]) -> Table:
-    """Return the clients as a table for people."""
-    from rich.table import Table
-
+def _own_clients(document: Mapping[str, Any]) -> list[Row]:
     counted = document["task"] != "regression"
-    header = ("client", "train", "validation", "test", "labels" if counted else "targets")
-    table = Table(*header, box=None, pad_edge=False)
-    for entry in document["clients"]:
-        sizes = (str(entry[part]) for part in ("train", "validation", "test"))
-        labels = ", ".join(f"{label}: {n}" for label, n in entry["labels"].items())
-        told = labels if counted else " … ".join(map(spoken, entry["range"]))
-        table.add_row(entry["name"], *sizes, told)
-    return table
+    return [
+        {"client": entry["name"]}
+        | {part: entry[part] for part in PARTS}
+        | (
+            {"labels": _counted(entry["labels"])}
+            if counted
+            else {"targets": " … ".join(map(spoken, entry["range"]))}
+        )
+        for entry in document["clients"]
+    ]
 
 
-def columns_table(document: Mapping[str, Any]) -> Table | None:
-    """Return the columns of a table for people; None if clients have something else."""
-    from rich.table import Table
-
-    if document["schema"] is None:
-        return None
-    table = Table("column", "", "categories", box=None, pad_edge=False)
-    for column in document["schema"]["columns"]:
-        missing = ", may be missing" if column.get("missing") else ""
-        names = ", ".join(column.get("categories", ()))
-        table.add_row(column["name"], column["kind"] + missing, names)
-    for name, why in document["left_out"].items():
-        table.add_row(name, "left out", why)
-    return table
+def _own_columns(document: Mapping[str, Any]) -> list[Row]:
+    return [
+        {
+            "column": column["name"],
+            "kind": column["kind"] + (", may be missing" if column.get("missing") else ""),
+            "categories": ", ".join(column.get("categories", ())),
+        }
+        for column in document["schema"]["columns"]
+    ] + [
+        {"column": name, "kind": "left out", "categories": why}
+        for name, why in document["left_out"].items()
+    ]
 
 
 def check_plain(plot: object, data_dir: object) -> None:
@@ -165,8 +177,11 @@ def datasets_command(
         bool, typer.Option("--share-statistics", help="Scale by pooled sums and counts.")
     ] = False,
     test_size: Annotated[int | None, typer.Option(help="Test samples per client.")] = None,
+    output: Output = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Write a picture of the split (.png .svg .pdf).")
+        Path | None,
+        WRITTEN,
+        typer.Option(help="Write a picture of the split (.png .svg .pdf)."),
     ] = None,
     seed: Seed = 0,
     json_output: Json = False,
@@ -179,6 +194,7 @@ def datasets_command(
 
     Example: coalitions datasets examples/data/patients.csv --target readmitted --client-column hospital
     """  # noqa: E501 (a line to copy)
+    check_output(output)
     own = {
         "target": target,
         "client_column": client_column,
@@ -192,7 +208,7 @@ def datasets_command(
     if name is not None and _is_own(name):
         given = own | {"clients": clients, "train_size": train_size, "poison": poison or ()}
         check_plain(plot, data_dir)
-        _show_own(name, partition, seed, given, json_output, quiet)
+        _show_own(name, partition, seed, given, output, json_output, quiet)
         return
     if own:
         raise InvalidInputError(
@@ -206,27 +222,53 @@ def datasets_command(
         clients = 10 if clients is None else clients
         check_names({"datasets": name}, plugin)
         document = _dealt(name, data_dir, clients, partition, train_size, poison, plot, seed)
+    rows = _rows_of_list(document) if name is None else _rows_of_clients(document)
     if json_output:
         print_json(document)
-        return
+    else:
+        stdout().print(_table(rows))
+    what = "data sets" if name is None else "clients"
+    save_output(output, {what: rows}, document, title=name or "Data sets")
+
+
+def _rows_of_list(document: Mapping[str, Any]) -> list[Row]:
+    return [
+        {
+            "data set": name,
+            "here": entry["here"],
+            "what": entry["description"],
+            "where from": entry["origin"],
+        }
+        for name, entry in document.items()
+    ]
+
+
+def _rows_of_clients(document: Mapping[str, Any]) -> list[Row]:
+    return [
+        {
+            "client": number,
+            "domain": entry["domain"] + " poisoned" * entry["poisoned"],
+            **{part: entry[part] for part in PARTS},
+            "labels": _counted(entry["labels"]),
+        }
+        for number, entry in enumerate(document["clients"])
+    ]
+
+
+def _counted(labels: Mapping[str, int]) -> str:
+    return ", ".join(f"{label}: {n}" for label, n in labels.items())
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """Return rows as a table for people; a long last column is folded."""
     from rich.table import Table
 
-    if name is None:
-        table = Table("data set", "here", "what", box=None, pad_edge=False)
-        table.add_column("where from", overflow="fold")
-        for key, entry in document.items():
-            table.add_row(
-                key, "yes" if entry["here"] else "no", entry["description"], entry["origin"]
-            )
-    else:
-        header = ("client", "domain", "train", "validation", "test", "labels")
-        table = Table(*header, box=None, pad_edge=False)
-        for number, entry in enumerate(document["clients"]):
-            labels = ", ".join(f"{label}: {n}" for label, n in entry["labels"].items())
-            sizes = (str(entry[part]) for part in ("train", "validation", "test"))
-            domain = entry["domain"] + " poisoned" * entry["poisoned"]
-            table.add_row(str(number), domain, *sizes, labels)
-    stdout().print(table)
+    table = Table(box=None, pad_edge=False)
+    for head in rows[0] if rows else ():
+        table.add_column(head, overflow="fold" if head == "where from" else "ellipsis")
+    for row in rows:
+        table.add_row(*map(cell_text, row.values()))
+    return table
 
 
 def _is_own(name: str) -> bool:
@@ -244,6 +286,7 @@ def _show_own(
     partition: str,
     seed: int,
     given: Mapping[str, Any],
+    output: Path | None,
     json_output: bool,
     quiet: bool,
 ) -> None:
@@ -253,16 +296,19 @@ def _show_own(
     values = {key: value for key, value in given.items() if value is not None}
     config = RunConfig.of({"dataset": path, "partition": partition, "seed": seed} | values)
     document = own_document(config, given["clients"])
+    tables = {"clients": _own_clients(document)}
+    if document["schema"] is not None:
+        tables["columns"] = _own_columns(document)
     if json_output:
         print_json(document)
-        return
-    if not quiet:
-        stderr().print(document["told"], style="dim", soft_wrap=True)
-    stdout().print(own_table(document))
-    columns = columns_table(document)
-    if columns is not None:
-        stdout().print()
-        stdout().print(columns)
+    else:
+        if not quiet:
+            stderr().print(document["told"], style="dim", soft_wrap=True)
+        for number, rows in enumerate(tables.values()):
+            if number:
+                stdout().print()
+            stdout().print(_table(rows))
+    save_output(output, tables, document, title=Path(path).name, said=document["told"])
 
 
 def _listed(data_dir: Path | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.terminal.output import Json, check_writable, figure, print_json, stdout, visible
+from cli.terminal.output import WRITTEN, Json, figure, print_json, stdout, visible
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def predict_command(
     ],
     output: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(metavar="FILE.csv|.json", help="Write the predictions to a file as well."),
     ] = None,
     json_output: Json = False,
@@ -37,7 +38,6 @@ def predict_command(
 
     Example: coalitions predict runs/hospitals new_patients.csv --client Ash
     """
-    check_writable(output, "--output")
     if output is not None and output.suffix.lower() not in (".csv", ".json"):
         raise InvalidInputError(f"--output {output}: end its name in .csv or .json")
     from learners.runs.predictions import predict

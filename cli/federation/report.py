@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.terminal.output import Json, Quiet, print_json, stderr, stdout
+from cli.terminal.output import WRITTEN, Json, Quiet, print_json, stderr, stdout
 from coalitions.errors import InvalidInputError
 
 
@@ -17,7 +17,9 @@ def report_command(
         typer.Argument(metavar="DIR…", help="Folders of runs, or of a comparison, side by side."),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="HTML file. [default: report.html in the first folder]")
+        Path | None,
+        WRITTEN,
+        typer.Option(help="HTML file. [default: report.html in the first folder]"),
     ] = None,
     plots: Annotated[
         Path | None, typer.Option(help="Also draw every figure in this folder, as PNG and SVG.")

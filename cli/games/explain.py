@@ -16,11 +16,14 @@ from cli.terminal.output import (
     GraphFile,
     Json,
     Missing,
+    Output,
     Quiet,
     Symmetrise,
     Threshold,
+    check_output,
     figure,
     print_json,
+    save_output,
     stdout,
     visible,
 )
@@ -60,6 +63,7 @@ def explain_command(
     threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
+    output: Output = None,
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -72,6 +76,7 @@ def explain_command(
     from solvers import explain
     from solvers import fragile as fragile_pairs
 
+    check_output(output)
     if not time_limit > 0:
         raise InvalidInputError(f"--time-limit is {time_limit}; it must be a positive number")
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
@@ -105,11 +110,19 @@ def explain_command(
     document["fragile"] = [pair.to_dict() for pair in pairs]
     if json_output:
         print_json(document)
-        return
-    if why is not None:
-        stdout().print(visible(document["text"]), soft_wrap=True)
-    if fragile or why is None:
-        _print_pairs(pairs)
+    else:
+        if why is not None:
+            stdout().print(visible(document["text"]), soft_wrap=True)
+        if fragile or why is None:
+            _print_pairs(pairs)
+    margins = [pair.to_dict() | {"margin": pair.margin, "at_most": pair.at_most} for pair in pairs]
+    save_output(
+        output,
+        ({} if why is None else {"partners": why}) | {"fragile pairs": margins},
+        document,
+        title="Fragile pairs" if why is None else str(document["player"]),
+        said=document.get("text", ""),
+    )
 
 
 def _print_pairs(pairs: Sequence[FragilePair]) -> None:

@@ -11,6 +11,7 @@ from cli.games._demands import DEMANDS, DemandFlags, structures_in_words, takes_
 from cli.games._game_file import read_graph
 from cli.terminal.completion import completion
 from cli.terminal.output import (
+    WRITTEN,
     Format,
     GraphFile,
     Json,
@@ -20,7 +21,7 @@ from cli.terminal.output import (
     Symmetrise,
     Threshold,
     Verbose,
-    check_writable,
+    check_output,
     figure,
     print_json,
     stderr,
@@ -30,7 +31,6 @@ from cli.terminal.output import (
 from coalitions.errors import InvalidInputError
 from coalitions.formatting import listed
 from solvers.solution_file import (
-    check_solution_path,
     read_structure,
     save_solution,
     solution_document,
@@ -86,6 +86,7 @@ def solve_command(
     file_format: Format = None,
     output: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(
             metavar="FILE.json|.csv|.xlsx|.md|.html",
             help="Write the solution; the ending says how. Only .json is read again.",
@@ -93,12 +94,15 @@ def solve_command(
     ] = None,
     plot: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(
             metavar="FILE.html|.png|.svg|.pdf", help="Draw the graph and its matrix, by coalition."
         ),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof of the bound, for `coalitions verify`.")
+        Path | None,
+        WRITTEN,
+        typer.Option(help="Write the proof of the bound, for `coalitions verify`."),
     ] = None,
     json_output: Json = False,
     quiet: Quiet = False,
@@ -110,10 +114,7 @@ def solve_command(
     """
     from solvers import solve
 
-    for path, option in ((output, "--output"), (certificate, "--certificate"), (plot, "--plot")):
-        check_writable(path, option)
-    if output is not None:
-        check_solution_path(output)
+    check_output(output)
     if plot is not None:
         from solvers.drawing.solution_picture import check_plot_path, draw_solution
 

@@ -14,10 +14,13 @@ from cli.terminal.output import (
     GameFile,
     Json,
     Missing,
+    Output,
     Quiet,
     Symmetrise,
     Threshold,
+    check_output,
     print_json,
+    save_output,
     split_names,
     stdout,
     visible,
@@ -44,6 +47,7 @@ def stability_command(
     threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
+    output: Output = None,
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,6 +58,7 @@ def stability_command(
     from coalitions.structures.stability import deviations
     from coalitions.values.owen_myerson import payoffs
 
+    check_output(output)
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
     game = read_game(graph, file_format=file_format, quiet=quiet, **reading)
     recorded = read_document(structure)
@@ -63,16 +68,25 @@ def stability_command(
     links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
     asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     document = found.to_dict() | {"not_demanded": asked}
+    said = ""
+    if asked is not None:
+        said = (
+            f"Not demanded here: {visible(asked)}, as {structure} records it. Moves may need not"
+            " keep to that."
+        )
     if json_output:
         print_json(document)
     else:
         stdout().print(str(found), soft_wrap=True)
-        if asked is not None:
-            stdout().print(
-                f"\nNot demanded here: {visible(asked)}, as {structure} records it. Moves may"
-                " need not keep to that.",
-                soft_wrap=True,
-            )
+        if said:
+            stdout().print(f"\n{said}", soft_wrap=True)
+    save_output(
+        output,
+        {"notions": found, "payoffs": found.payoffs},
+        document,
+        title="Stability",
+        said=said,
+    )
 
 
 COMMANDS = {"stability": stability_command}

@@ -14,15 +14,18 @@ from cli.terminal.completion import completion, registered
 from cli.terminal.output import (
     Format,
     Json,
+    Output,
     Plot,
     Quiet,
     Seed,
     Symmetrise,
     Threshold,
+    check_output,
     check_plot,
     draw,
     figure,
     print_json,
+    save_output,
     stdout,
     visible,
 )
@@ -135,6 +138,7 @@ def value_command(
         ),
     ] = None,
     file_format: Format = None,
+    output: Output = None,
     plot: Plot = None,
     json_output: Json = False,
     quiet: Quiet = False,
@@ -165,6 +169,7 @@ def value_command(
     for option, setting in given.items():
         if setting is not None and option not in takes:
             raise InvalidInputError(f"{concept} does not take --{option.replace('_', '-')}")
+    check_output(output)
     check_plot(plot, network=concept in NETWORKS)
     game: FileGame | NamedGame
     understood: Document = {}
@@ -211,6 +216,13 @@ def value_command(
         print_json(document)
     else:
         _print(document, found.drawn)
+    save_output(
+        output,
+        {concept: found.drawn},
+        document,
+        title=concept.capitalize(),
+        said=" ".join(line.strip() for line in _remarks(document)),
+    )
     draw(found.drawn, plot)
     if document.get("stopped") == "interrupted":
         typer.echo("interrupted: these are the estimates so far", err=True)

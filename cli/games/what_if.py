@@ -13,10 +13,13 @@ from cli.terminal.output import (
     GraphFile,
     Json,
     Missing,
+    Output,
     Quiet,
     Symmetrise,
     Threshold,
+    check_output,
     print_json,
+    save_output,
     stdout,
 )
 from coalitions.errors import InvalidInputError
@@ -43,6 +46,7 @@ def what_if_command(
     threshold: Threshold = None,
     missing: Missing = None,
     file_format: Format = None,
+    output: Output = None,
     json_output: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -52,6 +56,7 @@ def what_if_command(
     """
     from solvers import what_if
 
+    check_output(output)
     if not together and not apart:
         raise InvalidInputError("there is no wish: give --together a,b or --apart a,b")
     graph = read_graph(
@@ -77,6 +82,8 @@ def what_if_command(
         print_json(wish.to_dict())
     else:
         stdout().print(visible_lines(str(wish)), soft_wrap=True)
+    said = str(wish).splitlines()[0]
+    save_output(output, {"structures": wish}, wish.to_dict(), title="Wish", said=said)
 
 
 def _groups(groups: list[str] | None, labels: tuple[str, ...], option: str) -> list[list[int]]:

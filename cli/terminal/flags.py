@@ -9,7 +9,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cli.terminal.output import Plugin, Quiet, Verbose, loudness, stderr
+from cli.terminal.output import (
+    WRITTEN,
+    Plugin,
+    Quiet,
+    Verbose,
+    check_written,
+    loudness,
+    stderr,
+)
 from coalitions.runtime import ready_seconds
 
 # ----------------------------------------------------------------------------------------
@@ -127,7 +135,7 @@ def with_switches(name: str, command: Command) -> Command:
     """Return a command that also takes --quiet, --verbose and --plugin, each with one meaning.
 
     A command that does more with one of them has it as an argument. `--json` is for the command
-    alone, since it says what is printed.
+    alone, since it says what is printed. Files that the command would write are checked first.
 
     Parameters
     ----------
@@ -138,6 +146,11 @@ def with_switches(name: str, command: Command) -> Command:
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     declared = {each.name for each in own}
+    written = {
+        each.name: f"--{each.name.replace('_', '-')}"
+        for each in own
+        if WRITTEN in getattr(each.annotation, "__metadata__", ())
+    }
     more = [
         inspect.Parameter(
             switch, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -150,6 +163,7 @@ def with_switches(name: str, command: Command) -> Command:
     def switched(**arguments: Any) -> None:  # noqa: ANN401 (what was typed)
         verbose = arguments["verbose"]
         loudness(arguments["quiet"], verbose)
+        check_written(arguments, written)
         began = time.monotonic()
         command(**{each: value for each, value in arguments.items() if each in declared})
         if verbose and "verbose" not in declared:

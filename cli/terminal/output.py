@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from coalitions.results import PublicResult
     from coalitions.values.estimate import Estimate, Interactions
 
 # ----------------------------------------------------------------------------------------
@@ -168,10 +169,63 @@ def _literal_console(*, stderr: bool) -> Console:
     return console
 
 
-def check_writable(path: Path | None, option: str) -> None:
-    """Refuse a name under which nothing can be written; asked before a long search."""
-    if path is None:
-        return
+# ----------------------------------------------------------------------------------------
+# Files that commands write. A file is replaced, once the new one is complete; never one that the
+# command reads, and never a folder.
+
+WRITTEN = "a file that the command writes"
+"""Stands in the annotation of an argument, so that `check_written` finds it."""
+
+Output = Annotated[
+    Path | None,
+    WRITTEN,
+    typer.Option(
+        metavar="FILE.json|.csv|.xlsx|.md|.html",
+        help="Write the result to a file as well; the ending says how.",
+    ),
+]
+
+
+def check_written(typed: Mapping[str, object], written: Mapping[str, str]) -> None:
+    """Refuse files that cannot be written, or that the command takes for something else as well.
+
+    It is asked of every command before any work.
+
+    Parameters
+    ----------
+    typed
+        The arguments of the command.
+    written
+        The flags of those that are files to write.
+    """
+    others = [(name, each) for name, value in typed.items() for each in _paths(value)]
+    for name, flag in written.items():
+        path = typed.get(name)
+        if not isinstance(path, Path):
+            continue
+        _check_writable(path, flag)
+        for other, each in others:
+            if other != name and _same_file(path, each, both_written=other in written):
+                use = f"{written[other]} writes" if other in written else "the command reads"
+                raise InvalidInputError(f"{flag}: {path} is what {use}; give another name")
+
+
+def _paths(value: object) -> list[Path]:
+    """Return what may be a file among the values of an argument."""
+    each = value if isinstance(value, list | tuple) else [value]
+    return [Path(one) for one in each if isinstance(one, str | Path)]
+
+
+def _same_file(one: Path, other: Path, *, both_written: bool) -> bool:
+    try:
+        if one.exists():  # a device may be written twice
+            return one.is_file() and other.exists() and one.samefile(other)
+        return both_written and one.absolute() == other.absolute()
+    except OSError:  # no name of a file
+        return False
+
+
+def _check_writable(path: Path, flag: str) -> None:
     folder = path.parent
     if path.is_dir():
         reason = "is a folder; give the name of a file"
@@ -181,7 +235,31 @@ def check_writable(path: Path | None, option: str) -> None:
         reason = "cannot be written: permission denied"
     else:
         return
-    raise InvalidInputError(f"{option}: {path} {reason}")
+    raise InvalidInputError(f"{flag}: {path} {reason}")
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse an ending that does not say what to write; asked before a long search."""
+    if path is not None:
+        from coalitions.files.result_files import check_result_path
+
+        check_result_path(path)
+
+
+def save_output(
+    path: Path | None,
+    tables: Mapping[str, PublicResult | Sequence[Mapping[str, object]]],
+    document: Mapping[str, Any],
+    *,
+    title: str,
+    said: str = "",
+) -> None:
+    """Write what was printed to a file, if there is one; see `write_tables`."""
+    if path is not None:
+        from coalitions.files.result_files import table_of, write_tables
+
+        made = {name: table_of(each) for name, each in tables.items()}
+        write_tables(path, made, document, title=title, said=said)
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
@@ -196,6 +274,7 @@ def print_json(document: Any) -> None:  # noqa: ANN401 (any JSON value)
 
 Plot = Annotated[
     Path | None,
+    WRITTEN,
     typer.Option(
         metavar="FILE.html|.png|.svg|.pdf",
         help="Draw the values as bars with 95 % intervals, interactions as a network.",
@@ -208,7 +287,6 @@ def check_plot(path: Path | None, *, network: bool = False) -> None:
     if path is not None:
         from coalitions.drawing.figures import check_values_path
 
-        check_writable(path, "--plot")
         check_values_path(path, network=network)
 
 

@@ -5,8 +5,10 @@ A new command needs a line in `LINES` and a schema, and is checked by all that i
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +20,7 @@ from cli.terminal.help import group_of
 from solvers import warm_up
 from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.test_json import SCHEMAS
-from tests.cli.typed import typed
+from tests.cli.typed import check_refused, typed
 
 TINY = "--clients 2 --rounds 1 --train-size 20 --test-size 10 --local-epochs 1"
 
@@ -177,6 +179,73 @@ def test_a_mistake_is_one_sentence_with_exit_code_2(command, mistake, named, fil
     assert named in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "new").exists()
+
+
+# ----------------------------------------------------------------------------------------
+# Files that are written.
+
+RESULTS = ("solve", "explain", "what-if", "stability", "shapley", "value", "datasets")
+"""Commands whose `--output` takes every ending."""
+
+CHANGES = {"seconds"}
+"""What differs from one run to the next."""
+
+OUTPUT = {name: re.sub(r" --output \S+", "", LINES[name]) for name in LINES}
+"""The lines, without a file to write."""
+
+
+def of_line(name, files, new) -> list[str]:
+    return [name, *line_of(OUTPUT[name], files, new)]
+
+
+@pytest.mark.parametrize("command", RESULTS)
+def test_output_is_what_was_printed_by_the_ending_of_its_name(command, files, tmp_path):
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install .[tables]")
+    texts = {}
+    for ending in ("json", "csv", "md", "html", "xlsx"):
+        path = tmp_path / f"result.{ending}"
+        path.write_text("an older file is replaced")
+        done = typed(*of_line(command, files, tmp_path / "new"), "--output", path, "--json", "-q")
+        assert done.returncode == 0, done.stderr
+        texts[ending] = path.read_bytes()
+    kept, printed = (json.loads(text) for text in (texts["json"], done.stdout))
+    assert {name: kept[name] for name in kept.keys() - CHANGES} == {
+        name: printed[name] for name in printed.keys() - CHANGES
+    }
+    heads, *rows = csv.reader(texts["csv"].decode("utf-8-sig").splitlines())
+    assert rows
+    assert {len(row) for row in rows} == {len(heads)}
+    assert texts["md"].startswith(b"# ")
+    assert texts["html"].startswith(b"<!doctype html>")
+    assert texts["xlsx"].startswith(b"PK")
+
+
+@pytest.mark.parametrize("command", RESULTS)
+def test_another_ending_is_refused_before_the_work(command, files, tmp_path):
+    done = typed(*of_line(command, files, tmp_path / "new"), "--output", tmp_path / "result.txt")
+    check_refused(done, "result.txt", ".xlsx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_command_that_writes_a_file_keeps_one_rule(commands, files, tmp_path):
+    for name, command in commands.items():
+        flags = {option.opts[0] for option in command.params}
+        for flag in flags & {"--output", "--plot"}:
+            line = of_line(name, files, tmp_path / "new")
+            for bad in (tmp_path, tmp_path / "nowhere" / "file.json"):
+                check_refused(typed(*line, flag, bad), flag, str(bad))
+            for at, typed_word in enumerate(line[1:], 1):
+                if Path(typed_word).is_file():
+                    shutil.copy(typed_word, read := tmp_path / Path(typed_word).name)
+                    before = read.read_bytes()
+                    again = [*line[:at], read, *line[at + 1 :]]
+                    check_refused(typed(*again, flag, read), flag, read.name)
+                    assert read.read_bytes() == before
+        if flags >= {"--output", "--plot"}:
+            both = tmp_path / "both.html"
+            done = typed(*line, "--output", both, "--plot", both)
+            check_refused(done, "--output", "--plot", "both.html")
+            assert not both.exists()
 
 
 def test_a_false_claim_ends_with_1_and_what_cannot_be_read_with_2(files, tmp_path):

@@ -104,7 +104,7 @@ def test_a_learning_rate_at_which_training_does_not_stay_finite_is_not_chosen(ty
         (("--space", "fedprox.mu=1..x"), "mu in --space must be a number, not 'x'"),
         (("--space", "model=a..b"), "model is no number"),
         (("--space", "lr=1,2", "--space", "lr=3,4"), "the space of lr is given twice"),
-        (("--output", "no/tuned.toml"), "there is no folder no to write to"),
+        (("--output", "no/tuned.toml"), "there is no folder no"),
     ],
 )  # fmt: skip
 def test_bad_searches_are_said_in_one_sentence(arguments, sentence, typed):  # noqa: F811

@@ -105,7 +105,7 @@ def test_runs_can_be_compared_by_their_loss_of_which_the_lowest_is_best(typed): 
         (("--sweep", "lr=0.1,1", "--sweep", "fedavg.lr=0.1,1"), "lr of fedavg.lr=0.1 is given"),
         (("--plot", "k.svg"), "--plot draws the metric against what --sweep varies"),
         (("--sweep", "lr=0.1,1", "--plot", "k.doc"), "end its name in .svg"),
-        (("--sweep", "lr=0.1,1", "--plot", "no/k.svg"), "there is no file to write to in no"),
+        (("--sweep", "lr=0.1,1", "--plot", "no/k.svg"), "there is no folder no"),
         (("--jobs", "-1"), "-1 is not in the range"),
     ],
 )  # fmt: skip
