@@ -266,9 +266,9 @@ def check_reading(
     for name, typed in reading.items():
         recorded = document.get(name)
         if recorded != typed:
-            made = f"without --{name}"
-            if recorded is not None:
-                made = f"with --{name} {reprlib.repr(recorded).strip(chr(39))}"
+            way = typed if recorded is None else recorded
+            made = f"{'without' if recorded is None else 'with'} {name}="
+            made += reprlib.repr(way).strip("'")
             raise InvalidInputError(
                 f"{path}: was made {made}, and its value belongs to those synergies; repeat the"
                 " flags with which it was made"

@@ -12,7 +12,9 @@ from cli.terminal.output import Json, print_json, stdout
 
 
 def deploy_command(
-    folder: Annotated[Path, typer.Argument(help="Folder to write, which must not exist.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to write, which must not exist.")
+    ],
     algorithm: Annotated[
         str, typer.Option(help="Federated method.", autocompletion=completion("algorithms"))
     ] = "pfedsv",

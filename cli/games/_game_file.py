@@ -79,7 +79,7 @@ def read_game(
             if isinstance(document, dict) and "values" in document:
                 if (symmetrise, threshold) != (None, None):
                     raise InvalidInputError(
-                        f"{where}: is a table of values; --symmetrise and --threshold are for"
+                        f"{where}: is a table of values; --symmetrize and --threshold are for"
                         " synergy graphs"
                     )
                 return TableGame.from_document(document, where)

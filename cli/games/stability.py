@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 def stability_command(
     graph: GameFile,
-    structure: Annotated[
-        Path, typer.Argument(help='JSON with "coalitions", as `solve --output` writes it.')
+    solution: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOLUTION", help='JSON with "coalitions", as `solve --output` writes it.'
+        ),
     ],
     notion: Annotated[
         list[str] | None,
@@ -61,17 +64,17 @@ def stability_command(
     check_output(output)
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}
     game = read_game(graph, file_format=file_format, quiet=quiet, **reading)
-    recorded = read_document(structure)
-    blocks = structure_of(recorded, game, structure)
-    check_reading(recorded, sum(payoffs(game, blocks)), reading, structure)
+    recorded = read_document(solution)
+    blocks = structure_of(recorded, game, solution)
+    check_reading(recorded, sum(payoffs(game, blocks)), reading, solution)
     found = deviations(game, blocks, split_names(notion, "--notion") or None)
-    links, sizes = links_of(recorded, game, structure), sizes_of(recorded, game, structure)
+    links, sizes = links_of(recorded, game, solution), sizes_of(recorded, game, solution)
     asked = structures_in_words(game.labels, links["must_link"], links["cannot_link"], **sizes)
     document = found.to_dict() | {"not_demanded": asked}
     said = ""
     if asked is not None:
         said = (
-            f"Not demanded here: {visible(asked)}, as {structure} records it. Moves may need not"
+            f"Not demanded here: {visible(asked)}, as {solution} records it. Moves may need not"
             " keep to that."
         )
     if json_output:

@@ -188,7 +188,7 @@ def value_command(
         )
     else:
         if (file_format, symmetrise, threshold) != (None, None, None):
-            raise InvalidInputError("--format, --symmetrise and --threshold are for synergy graphs")
+            raise InvalidInputError("--format, --symmetrize and --threshold are for synergy graphs")
         data = DataQuestion(
             file, target, model or "linear", units or "features", seed, rule_of(missing)
         )

@@ -57,7 +57,7 @@ def verify_command(
     """Check a solution: its partition, its value and, with a certificate, its bound.
 
     The demands come from the solution file, or from the flags if the file has none. Repeat
-    --symmetrise, --threshold and --missing: the proof is for the graph as it was read.
+    --symmetrize, --threshold and --missing: the proof is for the graph as it was read.
     The exit code is 1 if a claim is false, and 2 if something cannot be read.
 
     Example: coalitions verify examples/data/three_domains.csv solution.json

@@ -129,6 +129,10 @@ def _narrow(parameter: Any) -> None:  # noqa: ANN401 (typer's option or argument
         parameter.type = click.INT
     elif isinstance(parameter.type, click.FloatRange):
         parameter.type = click.FLOAT
+    aliases = [flag for flag in parameter.opts if flag.startswith("--")][1:]
+    if aliases:
+        parameter.help = f"{(parameter.help or '').rstrip()} Or {', '.join(aliases)}."
+        parameter.opts = [flag for flag in parameter.opts if flag not in aliases]
     if parameter.secondary_opts:
         parameter.help = f"{(parameter.help or '').rstrip()} Or {parameter.secondary_opts[0]}."
         parameter.secondary_opts = []

@@ -51,14 +51,16 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every step
 GraphFile = Annotated[
     str,
     typer.Argument(
-        help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with --format."
+        metavar="GRAPH",
+        help="Synergy graph: .csv .tsv .xlsx .npy .npz .json .graphml .edges, or - with --format.",
     ),
 ]
 GameFile = Annotated[
     str,
     typer.Argument(
+        metavar="GRAPH",
         help="Synergy graph (.csv .tsv .xlsx .npy .npz .json .graphml .edges), or .json with the"
-        " 2^n values of a game; - with --format."
+        " 2^n values of a game; - with --format.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.", min=0)]
@@ -68,6 +70,8 @@ Format = Annotated[
 Symmetrise = Annotated[
     str | None,
     typer.Option(
+        "--symmetrize",
+        "--symmetrise",
         metavar="mean|sum|min|max",
         help="Make an asymmetric matrix symmetric: mean, sum, min or max of the two.",
     ),

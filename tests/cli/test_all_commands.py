@@ -124,6 +124,33 @@ def test_a_command_has_the_switches_of_all_and_says_what_it_does(command, comman
     assert group_of(command) != "More"
 
 
+PLACES = {
+    "GRAPH": "a graph", "FILE": "a graph, a game or a table", "SOLUTION": "of solve --output",
+    "PLAYER": "", "DIR": "a folder", "DIR…": "folders", "DIR|FILE": "a folder or a solution",
+    "ROWS": "a table of new rows", "CONFIG": "settings", "NAME": "", "[NAME]…": "", "[KIND]": "",
+    "[run|ALGORITHM|all]": "", "MODULE": "",
+}  # fmt: skip
+"""What arguments are called: one name for one kind of thing."""
+
+
+def test_an_argument_is_called_by_what_it_is(commands):
+    called = {
+        argument.metavar or argument.name.upper()
+        for command in commands.values()
+        for argument in command.params
+        if argument.param_type_name == "argument"
+    }
+    assert called == set(PLACES)
+
+
+def test_flags_are_in_american_spelling_and_promised_ones_are_taken_as_well(commands):
+    options = [option for command in commands.values() for option in command.params]
+    assert not [each for each in options if re.search(r"(?<!no)is(e|ed|ing)$|our$", each.opts[0])]
+    both = [each.opts for each in options if "--symmetrise" in each.opts]
+    assert len(both) == 7
+    assert all(each == ["--symmetrize", "--symmetrise"] for each in both)
+
+
 DIFFER = {
     "--missing": "a number; for a table of data it may be a word",
     "--weights": "of players, or of a network",

@@ -26,7 +26,7 @@ SENTENCES = {
     "run --algorithm fedprocks": (2, "no algorithm named 'fedprocks'; did you mean 'fedprox'?"),
     "list solver": (2, "no kind named 'solver'; did you mean 'solvers'? there are: "),
     # What to do about a file.
-    "solve one-way.csv": (2, "--symmetrise"),
+    "solve one-way.csv": (2, "--symmetrize"),
     "solve blank.csv": (2, "--missing 0"),
     "solve -": (2, "standard input needs a format; give one of"),
     "solve g.csv --output teams.doc": (2, "end the name in .json, .csv, .xlsx, .md or .html"),

@@ -92,7 +92,7 @@ def test_an_asymmetric_matrix_is_accepted_on_request(tmp_path):
     path = tmp_path / "skew.csv"
     path.write_text(",a,b\na,0,1\nb,2,0\n")
     for how, value in (("mean", 1.5), ("sum", 3.0), ("min", 1.0), ("max", 2.0)):
-        result = coalitions("solve", path, "--symmetrise", how, "--solver", "highs", "--json")
+        result = coalitions("solve", path, "--symmetrize", how, "--solver", "highs", "--json")
         assert json.loads(result.stdout)["value"] == value
 
 
@@ -279,6 +279,6 @@ def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
     assert coalitions(*command, "--quiet", cwd=tmp_path).stderr == ""
     assert json.loads((tmp_path / "s.json").read_text())["symmetrise"] == "sum"
     refused = coalitions("solve", "w.csv", "--symmetrise", "Sum", cwd=tmp_path)
-    check_refused(refused, "--symmetrise", "'Sum'", "mean")
+    check_refused(refused, "--symmetrize", "'Sum'", "mean")
     refused = coalitions("verify", "w.csv", "s.json", "--symmetrise", "mean", cwd=tmp_path)
-    assert (refused.returncode, "was made with --symmetrise sum" in refused.stderr) == (2, True)
+    assert (refused.returncode, "was made with --symmetrize sum" in refused.stderr) == (2, True)
