@@ -14,6 +14,8 @@ from coalitions.errors import RefusedError as RefusedError
 from coalitions.errors import StorageError as StorageError
 from coalitions.errors import UnknownKeywordError as UnknownKeywordError
 from coalitions.errors import UnknownNameError as UnknownNameError
+from coalitions.execution.progress import Evaluations as Evaluations
+from coalitions.execution.progress import Progress as Progress
 from coalitions.execution.progress import time_left as time_left
 from coalitions.execution.store import stored as stored
 from coalitions.execution.workers import parallel as parallel

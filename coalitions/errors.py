@@ -148,7 +148,8 @@ SYNONYMS = {
     "names": "labels",
     "labels": "names",
     "players": "names",
-    "symmetrize": "symmetrise",
+    "level": "confidence",
+    "alpha": "confidence",
     "callback": "progress",
     "method": "kind",
     "initial": "warm_start",
@@ -173,13 +174,15 @@ def unknown_keyword(
     return UnknownKeywordError(f"{what} has no {noun} {shown(name)}; {hint}{takes}")
 
 
-def with_keywords(*more: str) -> Callable[[F], F]:
+def with_keywords(*more: str, **never: str) -> Callable[[F], F]:
     """Return a decorator that refuses unknown keywords in a sentence, with what was meant.
 
     Parameters
     ----------
     *more
         Keywords that the function takes by ``**``, beside those in its signature.
+    **never
+        Keywords of functions like it that mean nothing here, and why.
 
     Examples
     --------
@@ -200,6 +203,8 @@ def with_keywords(*more: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def checked(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 (those of the function)
             for name in keywords:
+                if name in never:
+                    raise UnknownKeywordError(f"{function.__name__} takes no {name}: {never[name]}")
                 if name not in known:
                     raise unknown_keyword(function.__name__, name, sorted(known))
             return function(*arguments, **keywords)

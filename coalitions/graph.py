@@ -91,6 +91,19 @@ class Treatment:
                 f"symmetrise is {shown(self.symmetrise)}; it must be one of {', '.join(SYMMETRISE)}"
             )
 
+    @classmethod
+    def of(
+        cls,
+        symmetrize: str | None,
+        symmetrise: str | None,
+        missing: float | None = None,
+        threshold: float | str | None = None,
+    ) -> Treatment:
+        """Return the treatment that keyword arguments say, in either spelling."""
+        if None not in (symmetrize, symmetrise):
+            raise InvalidInputError("symmetrize and symmetrise are the same; give one of them")
+        return cls(symmetrise if symmetrize is None else symmetrize, missing, threshold)
+
     @property
     def asked(self) -> dict[str, Any]:
         """What to do, as keyword arguments of `SynergyGraph`."""
@@ -109,16 +122,17 @@ class SynergyGraph:
         DataFrame of pairs (two columns of names, one of numbers), a networkx or an igraph graph.
     labels
         Names of the players; "0" … "n−1" if there are none.
-    symmetrise
+    symmetrize, symmetrise
         ``"mean"``, ``"sum"``, ``"min"`` or ``"max"`` of s_ij and s_ji, for a matrix that is not
-        symmetric. What a few operations round off (1.8e-15 of the number) makes no difference.
+        symmetric. What a few operations round off (1.8e-15 of the number) makes no difference. The
+        two spellings are the same.
     missing
         The weight of a pair whose synergy is unknown (NaN). If one of s_ij and s_ji is known, it
         counts for both. Without it, NaN is refused.
     threshold
         A number to subtract from every pair, or ``"mean"``: that of all pairs. Correlations and
         similarities need it, since pairs below it must count against being together. It comes
-        last, after `missing` and `symmetrise`. Of a graph of edges every pair must be there.
+        last, after `missing` and `symmetrize`. Of a graph of edges every pair must be there.
 
     Notes
     -----
@@ -142,6 +156,7 @@ class SynergyGraph:
         matrix: ArrayLike | Any,  # noqa: ANN401 (DataFrames and sparse matrices share no base)
         labels: Iterable[Hashable] | None = None,
         *,
+        symmetrize: str | None = None,
         symmetrise: str | None = None,
         missing: float | None = None,
         threshold: float | str | None = None,
@@ -152,7 +167,7 @@ class SynergyGraph:
         self._matrix: FloatMatrix | None = None
         self._edges: Edges | None = None
         self.remarks: tuple[str, ...] = ()
-        treatment = Treatment(symmetrise, missing, threshold)
+        treatment = Treatment.of(symmetrize, symmetrise, missing, threshold)
         if not isinstance(matrix, np.ndarray | list | tuple):
             from coalitions.files.libraries import matrix_of
 
@@ -400,6 +415,7 @@ class SynergyGraph:
         path: str | Path,
         *,
         format: str | None = None,
+        symmetrize: str | None = None,
         symmetrise: str | None = None,
         missing: float | None = None,
         threshold: float | str | None = None,
@@ -414,7 +430,7 @@ class SynergyGraph:
         ----------
         path, format
             What to read.
-        symmetrise, missing, threshold
+        symmetrize, missing, threshold
             As for a matrix; in a table, a blank cell is unknown.
         tell
             Called with a line on how a table was understood, if that was not plain, and one each on
@@ -422,7 +438,7 @@ class SynergyGraph:
         """
         from coalitions.files.graphs import read_graph
 
-        treatment = Treatment(symmetrise, missing, threshold)
+        treatment = Treatment.of(symmetrize, symmetrise, missing, threshold)
         return read_graph(path, treatment, format=format, tell=tell)
 
     def write(self, path: str | Path) -> None:
@@ -437,6 +453,7 @@ class SynergyGraph:
         graph: nx.Graph,
         *,
         weight: str = "weight",
+        symmetrize: str | None = None,
         symmetrise: str | None = None,
         threshold: float | str | None = None,
     ) -> SynergyGraph:
@@ -444,11 +461,11 @@ class SynergyGraph:
 
         Nodes become players in the graph's order: `nodes` has them as they are, `labels` as text.
         A directed graph is a matrix that need not be symmetric: say how to make it so with
-        `symmetrise`.
+        `symmetrize`.
         """
         from coalitions.files.libraries import graph_of_networkx
 
-        treatment = Treatment(symmetrise, threshold=threshold)
+        treatment = Treatment.of(symmetrize, symmetrise, threshold=threshold)
         return graph_of_networkx(graph, treatment, weight=weight)
 
     @classmethod
@@ -457,6 +474,7 @@ class SynergyGraph:
         graph: Any,  # noqa: ANN401 (an igraph.Graph, without importing igraph)
         *,
         weight: str = "weight",
+        symmetrize: str | None = None,
         symmetrise: str | None = None,
         threshold: float | str | None = None,
     ) -> SynergyGraph:
@@ -467,7 +485,7 @@ class SynergyGraph:
         """
         from coalitions.files.libraries import graph_of_igraph
 
-        treatment = Treatment(symmetrise, threshold=threshold)
+        treatment = Treatment.of(symmetrize, symmetrise, threshold=threshold)
         return graph_of_igraph(graph, treatment, weight=weight)
 
     @classmethod
@@ -476,6 +494,7 @@ class SynergyGraph:
         frame: Any,  # noqa: ANN401 (a DataFrame, without importing pandas)
         columns: Sequence[Hashable] | None = None,
         *,
+        symmetrize: str | None = None,
         symmetrise: str | None = None,
         missing: float | None = None,
         threshold: float | str | None = None,
@@ -486,16 +505,17 @@ class SynergyGraph:
         ----------
         frame
             A row for each pair. Pairs that are not listed are worth 0, and one that is listed in
-            both directions must have one number, or `symmetrise`.
+            both directions must have one number, or `symmetrize`.
         columns
             The two columns of names and the column of numbers. Without it, there must be just
             these three, or columns with common names, such as from, to and weight.
-        symmetrise, missing, threshold
+        symmetrize, missing, threshold
             As for a matrix.
         """
         from coalitions.files.libraries import graph_of_pairs_frame
 
-        return graph_of_pairs_frame(frame, columns, Treatment(symmetrise, missing, threshold))
+        treatment = Treatment.of(symmetrize, symmetrise, missing, threshold)
+        return graph_of_pairs_frame(frame, columns, treatment)
 
     def to_networkx(self) -> nx.Graph:
         """Return an undirected networkx graph of the `nodes`, with ``weight`` on edges."""

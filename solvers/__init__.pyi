@@ -19,5 +19,5 @@ from solvers.solution import Solution as Solution
 from solvers.solver import SOLVERS as SOLVERS
 from solvers.solver import Answer as Answer
 from solvers.solver import Limits as Limits
-from solvers.solver import Progress as Progress
+from solvers.solver import SearchProgress as SearchProgress
 from solvers.solver import Solver as Solver

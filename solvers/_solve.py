@@ -11,7 +11,7 @@ from coalitions.structure import Structured
 from solvers.demands import Count, Demands, Pairs, Roles, Weights
 from solvers.search import solve_demands
 from solvers.solution import Solution
-from solvers.solver import SOLVERS, Progress, Solver
+from solvers.solver import SOLVERS, SearchProgress, Solver
 
 if TYPE_CHECKING:
     pass
@@ -38,7 +38,7 @@ def solve(
     all_optimal: bool = False,
     canonical: bool = False,
     certificate: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
     **options: Any,  # noqa: ANN401 (a solver's own options, checked by its constructor)
 ) -> Solution:
     """Return the best coalition structure of a graph, with a bound on all others.
@@ -89,7 +89,7 @@ def solve(
         certificate may take another, longer search when it is asked for. A solver that gives none
         is refused.
     progress
-        Called with value, bound and seconds now and then.
+        Called now and then with value, bound and seconds, see `SearchProgress`.
     **options
         Options of the solver, such as ``formulation="full"``.
 

@@ -11,14 +11,15 @@ import numpy as np
 from coalitions.checks import GameLike, as_game
 from coalitions.enumeration import coalitions_of_masks, value_table
 from coalitions.errors import InfeasibleError, InvalidInputError, NoSolutionError, with_keywords
+from coalitions.execution.progress import Evaluations, OnEvaluations
 from coalitions.game import BoolVector, FloatVector, Game, IntMatrix, IntVector, labels_of, table_of
 from coalitions.graph import SynergyGraph
 from coalitions.runtime import clock, compile_figures, ready_seconds
 from coalitions.structure import CoalitionStructure
 from solvers.demands import Contraction, Count, Demands, Pairs, Roles, Weights
 from solvers.optimality import at_stake, is_optimal, rounded_up
-from solvers.solution import Solution
-from solvers.solver import Limits, is_ctrl_c
+from solvers.solution import Solution, relative_gap
+from solvers.solver import Limits, check_limits, is_ctrl_c
 
 MAX_PLAYERS = 25
 """2^25 values and the tables beside them take about 0.7 GiB."""
@@ -33,11 +34,17 @@ WORK_AT_ONCE = 10_000_000
 """Steps of the recursion between two glances at the clock."""
 
 
-@with_keywords()
+@with_keywords(
+    solver="it has one method, an exact one",
+    seed="it draws nothing, and the same game always has the same answer",
+    threads="it works on one; `parallel(game)` evaluates the game with several processes",
+    warm_start="it looks at all structures, wherever it starts",
+)
 def solve_game(
     game: GameLike,
     *,
     time_limit: float | None = None,
+    gap: float = 0.0,
     must_link: Pairs = (),
     cannot_link: Pairs = (),
     n_groups: Count | None = None,
@@ -46,6 +53,7 @@ def solve_game(
     weights: Weights | None = None,
     max_weight: float | None = None,
     at_least_one_of: Roles = (),
+    progress: OnEvaluations | None = None,
 ) -> Solution:
     r"""Return the structure that maximises the sum of its coalitions' values.
 
@@ -60,6 +68,8 @@ def solve_game(
         Any game of up to 25 players, a table of 2^n values, or what makes a graph.
     time_limit
         Wall time in seconds; the answer is then the best structure so far with a valid bound.
+    gap
+        Relative gap at which to stop.
     must_link, cannot_link
         Pairs of players, by number or by name, that must, or must not, be in one coalition.
     n_groups, min_size, max_size
@@ -69,6 +79,8 @@ def solve_game(
         The load of each player, and what a coalition can bear.
     at_least_one_of
         Sets of players: every coalition has a member of each.
+    progress
+        Called with the coalitions that are evaluated, `done` of `total`, now and then.
 
     Raises
     ------
@@ -106,9 +118,8 @@ def solve_game(
             f"the game has {n} players; solve_game evaluates all 2^n coalitions and takes 1 to"
             f" {MAX_PLAYERS} players"
         )
-    if time_limit is not None and not time_limit > 0:
-        raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
-    limits = Limits(deadline=None if time_limit is None else started + time_limit)
+    check_limits(time_limit, gap)
+    limits = Limits(deadline=None if time_limit is None else started + time_limit, gap=gap)
     players = SynergyGraph.from_edges(n, [], [], [], labels_of(game))
     demands = Demands.of(
         players,
@@ -122,7 +133,7 @@ def solve_game(
         at_least_one_of=at_least_one_of,
     )
     rules = rules_of(players, demands)
-    values = _evaluated(game, limits)
+    values = _evaluated(game, limits, progress)
     # A coalition that is not allowed is worth nothing to anybody.
     values[~rules.allowed] = 0.0
     gain = max(0.0, float(values.max()))
@@ -146,7 +157,8 @@ def solve_game(
         # Any structure with a coalition below this is worth less than the one that was found.
         floor, last = -2.0 * (n * gain + losses), floor
         proven = is_optimal(value, bound, at_stake(gain, losses))
-        if proven or limits.expired or floor <= max(last, float(values.min())):
+        near = relative_gap(value, max(bound, value)) <= gap
+        if proven or near or limits.expired or floor <= max(last, float(values.min())):
             break
     members = coalitions_of_masks(blocks, n)
     return Solution(
@@ -162,10 +174,12 @@ def solve_game(
     )
 
 
-def _evaluated(game: Game, limits: Limits) -> FloatVector:
+def _evaluated(game: Game, limits: Limits, progress: OnEvaluations | None) -> FloatVector:
     """Return the values of all coalitions, player i = bit i, with 0 for the empty one."""
 
     def between(done: int, size: int) -> None:
+        if done and progress is not None:
+            progress(Evaluations(done, size))
         if limits.expired and done < size:
             raise NoSolutionError(
                 f"the time limit was over after {done} of {size} coalitions were evaluated;"
@@ -242,6 +256,10 @@ def _best_blocks(
                 blocks, budget = candidate, shortfall
     stats = {"coalitions": len(values) - 1, "extended": 0}
     bound = unit * total
+    near = blocks is not None and limits.gap > 0.0
+    near = near and relative_gap(_total(values[blocks]), rounded_up(bound)) <= limits.gap
+    if near:
+        return blocks, bound, stats
     if budget == 0 or n == 1:
         return blocks, unit * (total - budget), stats
     most = rules.most if rules.counted else 0

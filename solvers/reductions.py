@@ -51,7 +51,7 @@ from coalitions.graph import SynergyGraph
 from coalitions.structure import CoalitionStructure
 from solvers.optimality import rounded_up
 from solvers.proofs.certificate import Certificate, Part
-from solvers.solver import Answer, Limits, Progress
+from solvers.solver import Answer, Limits, SearchProgress
 
 # ----------------------------------------------------------------------------------------
 # Components
@@ -217,10 +217,10 @@ class ComponentsProgress:
         if report is None:
             return self._limits
 
-        def passed_on(progress: Progress) -> None:
+        def passed_on(progress: SearchProgress) -> None:
             self._values[number], self._bounds[number] = progress.value, progress.bound
             report(
-                Progress(
+                SearchProgress(
                     value=math.fsum(self._values) + self._constant,
                     bound=math.fsum(self._bounds) + self._constant,
                     seconds=progress.seconds,
@@ -282,9 +282,9 @@ class Scale:
         if report is None or not exponent:
             return limits
 
-        def passed_on(progress: Progress) -> None:
+        def passed_on(progress: SearchProgress) -> None:
             value, bound = (_shifted(x, exponent) for x in (progress.value, progress.bound))
-            report(Progress(value, bound, progress.seconds))
+            report(SearchProgress(value, bound, progress.seconds))
 
         return replace(limits, report=passed_on)
 

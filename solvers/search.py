@@ -44,8 +44,9 @@ from solvers.solver import (
     SOLVERS,
     Answer,
     Limits,
-    Progress,
+    SearchProgress,
     Solver,
+    check_limits,
     fits_table,
     heeding_ctrl_c,
 )
@@ -68,7 +69,7 @@ def solve_demands(
     all_optimal: bool = False,
     canonical: bool = False,
     certificate: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
     started: float | None = None,
     gap: float = 0.0,
     seed: Seed = 0,
@@ -87,7 +88,7 @@ def solve_demands(
         As for `solve`, and so are the parameters that follow.
     """
     start = None if warm_start is None else graph.structure(warm_start)
-    _check_limits(time_limit, gap, threads)
+    check_limits(time_limit, gap, threads)
     search = partial(
         _best, solver=solver, gap=gap, seed=seed_of(seed), threads=threads, options=options
     )
@@ -128,7 +129,7 @@ def _best(
     started: float | None = None,
     warm_start: CoalitionStructure | None = None,
     certificate: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Solution:
     """Return the best structure: one search, from demands to price and proof."""
     waited = ready_seconds()
@@ -244,19 +245,6 @@ def _priced(
         losses=lost,
         graph=graph,
     )
-
-
-def _check_limits(
-    time_limit: float | None,
-    gap: float,
-    threads: int | None,
-) -> None:
-    if time_limit is not None and not time_limit > 0:
-        raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
-    if not 0 <= gap < 1:
-        raise InvalidInputError(f"gap is {gap}; it must be at least 0 and below 1")
-    if threads is not None and threads < 1:
-        raise InvalidInputError(f"threads is {threads}; it must be at least 1")
 
 
 def _chosen(

@@ -36,12 +36,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a solver knows at one moment of its work."""
+class SearchProgress:
+    """What a solver knows at one moment of its work; a `coalitions.Progress`.
+
+    Examples
+    --------
+    >>> print(SearchProgress(value=12.0, bound=16.0, seconds=3.25).text)
+    value 12, at most 16, after 3.2 s
+    """
 
     value: float
     bound: float
     seconds: float
+
+    @property
+    def done(self) -> float:
+        """Seconds of search so far."""
+        return self.seconds
+
+    @property
+    def total(self) -> float | None:
+        """None: nobody knows how long a search takes."""
+        return None
+
+    @property
+    def text(self) -> str:
+        """A line for people."""
+        return f"value {self.value:.6g}, at most {self.bound:.6g}, after {self.seconds:.1f} s"
+
+
+def check_limits(time_limit: float | None, gap: float, threads: int | None = None) -> None:
+    """Refuse limits that make no sense."""
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidInputError(f"time_limit is {time_limit}; it must be a positive number")
+    if not 0 <= gap < 1:
+        raise InvalidInputError(f"gap is {gap}; it must be at least 0 and below 1")
+    if threads is not None and threads < 1:
+        raise InvalidInputError(f"threads is {threads}; it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -70,7 +101,7 @@ class Limits:
     gap: float = 0.0
     threads: int | None = None
     seed: int = 0
-    report: Callable[[Progress], None] | None = None
+    report: Callable[[SearchProgress], None] | None = None
     interrupted: Event = field(default_factory=Event)
 
     @property
@@ -326,7 +357,7 @@ def run_slices(
             now = time.monotonic()
             if limits.report is not None and now - reported > REPORT_EVERY:
                 reported = now
-                limits.report(Progress(value, bound, now - began))
+                limits.report(SearchProgress(value, bound, now - began))
             if limits.expired or value >= bound:
                 break
     except (KeyboardInterrupt, SystemError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
 import math
 import pickle
@@ -216,6 +217,61 @@ def test_a_seed_is_a_whole_number_or_a_generator(name):
     for seed in (None, -1, "one"):
         with pytest.raises(InvalidInputError, match="seed"):
             answer(name, **first, seed=seed)
+
+
+WITH_PROGRESS = [name for name, each in FUNCTIONS.items() if "progress" in parameters(each)]
+
+
+@pytest.mark.parametrize("name", WITH_PROGRESS)
+def test_progress_is_told_in_one_way(name):
+    values = np.random.default_rng(3).normal(size=(2**8, 1)).sum(axis=1)
+    game = coalitions.FunctionGame(lambda rows: values[rows @ (1 << np.arange(8))], 8)
+    matrix = np.random.default_rng(3).normal(size=(90, 90))
+    np.fill_diagonal(matrix, 0)
+    graph = SynergyGraph(matrix, symmetrize="mean")
+    seen = []
+    more = {"time_limit": 2, "solver": "local-search"} if name == "solve" else {}
+    sizes = {"sizes": [0, 1, *[0] * 6]} if name == "semivalue" else {}
+    call = arguments(name, **({"graph": graph} if name == "solve" else {"game": game}))
+    FUNCTIONS[name](**call | more | sizes, progress=seen.append)
+    assert seen
+    for state in seen:
+        assert state.done >= 0
+        assert state.total is None or state.done <= state.total
+        assert state.text
+    assert [state.done for state in seen] == sorted(state.done for state in seen)
+    stream = io.StringIO()
+    FUNCTIONS[name](**call | more | sizes, progress=coalitions.time_left(stream, every=0))
+    assert stream.getvalue().splitlines()[0].startswith(seen[0].text.split()[0])
+
+
+def test_what_means_nothing_to_a_function_is_refused_with_the_reason():
+    for function, name, reason in (
+        (solvers.solve_game, "seed", "draws nothing"),
+        (solvers.solve_game, "threads", "parallel"),
+        (solvers.solve_game, "solver", "one method"),
+        (solvers.solve_overlapping, "seed", "draws nothing"),
+    ):
+        with pytest.raises(UnknownKeywordError, match=f"takes no {name}: .*{reason}"):
+            function(GRAPH, **{name: 1})
+
+
+def test_confidence_has_one_name():
+    for function in (Estimate.interval, Estimate.rank_correlation, coalitions.top_k):
+        assert parameters(function)["confidence"].default == 0.95
+    assert parameters(coalitions.Interactions.interval)["confidence"].default == 0.95
+
+
+def test_both_spellings_make_a_matrix_symmetric(tmp_path):
+    slanted = [[0, 1], [3, 0]]
+    both = [SynergyGraph(slanted, **{key: "sum"}) for key in ("symmetrize", "symmetrise")]
+    assert [graph.matrix[0, 1] for graph in both] == [4, 4]
+    (tmp_path / "slanted.csv").write_text("0,1\n3,0\n")
+    assert SynergyGraph.read(tmp_path / "slanted.csv", symmetrize="max").matrix[0, 1] == 3
+    arrows = nx.DiGraph([("a", "b", {"weight": 2}), ("b", "a", {"weight": 4})])
+    assert SynergyGraph.from_networkx(arrows, symmetrize="mean").matrix[0, 1] == 3
+    with pytest.raises(InvalidInputError, match="give one"):
+        SynergyGraph(slanted, symmetrize="sum", symmetrise="sum")
 
 
 def test_few_arguments_are_positional():

@@ -12,8 +12,8 @@ from solvers.solution_file import read_structure
 
 if TYPE_CHECKING:
     from cli.games._game_file import FileGame
+    from coalitions.execution.progress import OnEvaluations
     from coalitions.problems.named import NamedGame
-    from coalitions.values.budget import EvaluationProgress
     from coalitions.values.estimate import Estimate, Interactions
 
 Document: TypeAlias = dict[str, Any]
@@ -35,7 +35,7 @@ class ConceptQuestion:
     links: Path | None
     index: str
     order: int
-    progress: EvaluationProgress | None = None
+    progress: OnEvaluations | None = None
 
     @property
     def sampling(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from coalitions.graph import SynergyGraph
     from solvers.solution import Solution
-    from solvers.solver import Progress
+    from solvers.solver import SearchProgress
 
 
 @takes_demands
@@ -192,7 +192,7 @@ class _ProgressLine:
         if self._status is not None:
             self._status.stop()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: SearchProgress) -> None:
         """Show where the solver is."""
         if self._status is None and not self._verbose:
             return

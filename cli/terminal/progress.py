@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from cli.terminal.output import stderr
 
 if TYPE_CHECKING:
+    from coalitions.execution.progress import Evaluations
     from learners.server.federation import Round
     from learners.settings.config import RunConfig
 
@@ -60,12 +61,13 @@ class EvaluationLine:
         if self._shown and self._stream.isatty():
             self._stream.write("\r\x1b[K")  # the result stands in its place
 
-    def __call__(self, done: int, budget: int) -> None:
+    def __call__(self, progress: Evaluations) -> None:
         """Take a report; at the end the result speaks for itself."""
-        if self._quiet or done >= budget or self._clock() - self._begun < PATIENCE:
+        finished = progress.done >= progress.total
+        if self._quiet or finished or self._clock() - self._begun < PATIENCE:
             return
         self._shown = True
-        self._report(done, budget)
+        self._report(progress)
 
 
 # ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""time_left(): a line that says how far an estimate is, and how long it will take."""
+"""What every `progress` is called with, and time_left(), which makes a line of it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,49 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import IO
+from dataclasses import dataclass
+from typing import IO, Protocol
 
 from coalitions.errors import with_keywords
-from coalitions.values.budget import EvaluationProgress
+
+
+class Progress(Protocol):
+    """How far a computation is: what every function calls its `progress` with."""
+
+    @property
+    def done(self) -> float:
+        """What is done: evaluations of a game, or seconds of a search."""
+
+    @property
+    def total(self) -> float | None:
+        """How much there is to do at most; None if nobody knows."""
+
+    @property
+    def text(self) -> str:
+        """A line for people."""
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """How many coalitions of a game are evaluated.
+
+    Examples
+    --------
+    >>> print(Evaluations(400, 2000).text)
+    400 of 2000 evaluations
+    """
+
+    done: int
+    total: int
+
+    @property
+    def text(self) -> str:
+        """A line for people."""
+        return f"{self.done} of {self.total} evaluations"
+
+
+OnEvaluations = Callable[[Evaluations], None]
+"""The `progress` of what evaluates a game."""
 
 WINDOW = 60.0
 """Seconds that the speed is measured over: what was known before the start would flatter it."""
@@ -21,11 +60,12 @@ def time_left(
     *,
     every: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
-) -> EvaluationProgress:
-    """Return a `progress` for `shapley` and its like that writes the time left to `stream`.
+) -> Callable[[Progress], None]:
+    """Return a `progress` that writes how far a computation is, and the time left, to `stream`.
 
     On a terminal the line is written over; elsewhere each is a line of its own. A game that takes
-    more than ten seconds is reported every 16 coalitions, unless there is a `batch_size`.
+    more than ten seconds is reported every 16 coalitions, unless there is a `batch_size`. Nobody
+    knows how long a search by `solve` takes: its lines say what is found.
 
     Parameters
     ----------
@@ -41,7 +81,7 @@ def time_left(
     >>> seconds = iter(range(0, 100, 10))
     >>> progress = time_left(sys.stdout, clock=lambda: next(seconds))
     >>> for done in (100, 200, 400, 1000):
-    ...     progress(done, 1000)
+    ...     progress(Evaluations(done, 1000))
     100 of 1000 evaluations
     200 of 1000 evaluations, about 1 min left
     400 of 1000 evaluations, about 40 s left
@@ -55,22 +95,23 @@ class _TimeLeft:
         self._stream = stream
         self._every = every
         self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
+        self._seen: deque[tuple[float, float]] = deque()
         self._written: float | None = None
 
-    def __call__(self, done: int, budget: int) -> None:
+    def __call__(self, progress: Progress) -> None:
+        done, total = progress.done, progress.total
         now = self._clock()
         self._seen.append((now, done))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()
-        finished = done >= budget
+        finished = total is not None and done >= total
         if not finished and self._written is not None and now - self._written < self._every:
             return
         self._written = now
-        line = f"{done} of {budget} evaluations"
+        line = progress.text
         start, before = self._seen[0]
-        if done > before and not finished:
-            line += f", about {_spoken((now - start) / (done - before) * (budget - done))} left"
+        if total is not None and done > before and not finished:
+            line += f", about {_spoken((now - start) / (done - before) * (total - done))} left"
         stream = self._stream or sys.stderr
         if stream.isatty():
             stream.write(f"\r\x1b[K{line}" + ("\n" if finished else ""))

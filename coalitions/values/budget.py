@@ -31,6 +31,7 @@ from coalitions.errors import (
     did_you_mean,
     unknown_keyword,
 )
+from coalitions.execution.progress import Evaluations, OnEvaluations
 from coalitions.game import (
     BoolMatrix,
     FloatVector,
@@ -51,9 +52,6 @@ from coalitions.values.estimator import Sampled, Sampler
 
 # ----------------------------------------------------------------------------------------
 # A game with a budget, a memory and a progress report
-
-EvaluationProgress = Callable[[int, int], None]
-"""Called with the evaluations made and the budget."""
 
 ROWS_PER_REPORT = 16
 """Rows of one call to a game that takes long, if somebody waits for reports of progress."""
@@ -119,7 +117,7 @@ class Evaluator:
         budget: int,
         *,
         batch_size: int | None = None,
-        progress: EvaluationProgress | None = None,
+        progress: OnEvaluations | None = None,
         most_seconds: float | None = None,
     ) -> None:
         self.game = game
@@ -251,7 +249,7 @@ class Evaluator:
 
     def _after_batch(self, done: int, size: int) -> None:
         if done and self._progress is not None:
-            self._progress(done, size)
+            self._progress(Evaluations(done, size))
 
     def _check_speed(self, seconds_each: float, rows_left: int) -> None:
         if self.most_seconds is not None and seconds_each * rows_left > self.most_seconds:
@@ -294,7 +292,7 @@ class _Split:
             self._done += len(part)
             start += len(part)
             if owner._progress is not None:
-                owner._progress(self._done, owner.budget)
+                owner._progress(Evaluations(self._done, owner.budget))
         return values
 
 
@@ -346,7 +344,7 @@ class Sampling(TypedDict, total=False):
 
     target_error: float | None
     batch_size: int | None
-    progress: EvaluationProgress | None
+    progress: OnEvaluations | None
     resume: str | Path | None
     interruptible: bool
 
@@ -393,7 +391,7 @@ class Concept:
         *,
         target_error: float | None = None,
         batch_size: int | None = None,
-        progress: EvaluationProgress | None = None,
+        progress: OnEvaluations | None = None,
         resume: str | Path | None = None,
         interruptible: bool = True,
         options: Mapping[str, Any] | None = None,

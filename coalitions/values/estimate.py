@@ -181,16 +181,16 @@ class Estimate(PublicResult):
 
         return difference(self, other)
 
-    def rank_correlation(self, other: Estimate, level: float = 0.95) -> RankCorrelation:
+    def rank_correlation(self, other: Estimate, confidence: float = 0.95) -> RankCorrelation:
         """Return how far two estimates agree on the order of the players, with an interval.
 
         See `coalitions.RankCorrelation`.
         """
         from coalitions.values.estimates import rank_correlation
 
-        return rank_correlation(self, other, level)
+        return rank_correlation(self, other, confidence)
 
-    def interval(self, level: float = 0.95) -> tuple[FloatVector, FloatVector]:
+    def interval(self, confidence: float = 0.95) -> tuple[FloatVector, FloatVector]:
         """Return the lower and the upper ends of the confidence intervals.
 
         Examples
@@ -199,21 +199,21 @@ class Estimate(PublicResult):
         >>> [round(float(end[0]), 3) for end in estimate.interval()]
         [0.804, 1.196]
         """
-        half = self.standard_errors(level) * self.stderr
+        half = self.standard_errors(confidence) * self.stderr
         return self.values - half, self.values + half
 
-    def standard_errors(self, level: float) -> float:
+    def standard_errors(self, confidence: float) -> float:
         """Return how many standard errors an interval reaches to either side."""
-        return standard_errors(level, self.degrees_of_freedom)
+        return standard_errors(confidence, self.degrees_of_freedom)
 
 
-def standard_errors(level: float, degrees_of_freedom: float) -> float:
+def standard_errors(confidence: float, degrees_of_freedom: float) -> float:
     """Return how many standard errors an interval reaches to either side."""
     from scipy.special import ndtri, stdtrit
 
-    if not 0 < level < 1:
-        raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
-    tail = (1 + level) / 2
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"the confidence is {confidence}; it must lie between 0 and 1")
+    tail = (1 + confidence) / 2
     finite = np.isfinite(degrees_of_freedom)
     return float(stdtrit(max(1.0, degrees_of_freedom), tail) if finite else ndtri(tail))
 
@@ -328,9 +328,9 @@ class Interactions(PublicResult):
             matrix[one, other] = matrix[other, one] = value
         return matrix
 
-    def interval(self, level: float = 0.95) -> tuple[FloatVector, FloatVector]:
+    def interval(self, confidence: float = 0.95) -> tuple[FloatVector, FloatVector]:
         """Return the lower and the upper ends of the confidence intervals."""
-        half = standard_errors(level, self.degrees_of_freedom) * self.stderr
+        half = standard_errors(confidence, self.degrees_of_freedom) * self.stderr
         return self.values - half, self.values + half
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,14 +43,14 @@ class RankCorrelation(PublicResult):
         The correlation of the estimates themselves.
     low, high
         The ends.
-    level
-        The confidence.
+    confidence
+        The confidence of the interval.
     """
 
     value: float
     low: float
     high: float
-    level: float
+    confidence: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the correlation, its ends and their confidence."""
@@ -81,15 +81,15 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
     )
 
 
-def rank_correlation(one: Estimate, other: Estimate, level: float) -> RankCorrelation:
+def rank_correlation(one: Estimate, other: Estimate, confidence: float) -> RankCorrelation:
     """Return the correlation and its ends; see `RankCorrelation`."""
     other = _matched(one, other)
     n = len(one.values)
     if n < 2:
         raise InvalidInputError("a rank correlation needs the values of two players or more")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"the level is {level}; it must lie between 0 and 1")
-    each = 1 - (1 - level) / (2 * n)  # Bonferroni: 2 n intervals
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"the confidence is {confidence}; it must lie between 0 and 1")
+    each = 1 - (1 - confidence) / (2 * n)  # Bonferroni: 2 n intervals
     ends = [*one.interval(each), *other.interval(each)]
     value = low = high = 0.0
     for k in range(n - 1):  # row by row: all pairs at once would be n² numbers
@@ -104,7 +104,7 @@ def rank_correlation(one: Estimate, other: Estimate, level: float) -> RankCorrel
         low += known - unsure
         high += known + unsure
     pairs = n * (n - 1) / 2
-    return RankCorrelation(value / pairs, low / pairs, high / pairs, level)
+    return RankCorrelation(value / pairs, low / pairs, high / pairs, confidence)
 
 
 def _signs(values: FloatVector, player: int) -> FloatVector:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from coalitions.checks import GameLike, Seed, as_game
-from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept, EvaluationProgress
+from coalitions.execution.progress import OnEvaluations
+from coalitions.values.budget import PORTFOLIO_BUDGET, Choice, Concept
 from coalitions.values.estimate import Estimate
 from coalitions.values.estimator import ESTIMATORS, Estimator
 
@@ -22,7 +23,7 @@ def shapley(
     target_error: float | None = None,
     seed: Seed = 0,
     batch_size: int | None = None,
-    progress: EvaluationProgress | None = None,
+    progress: OnEvaluations | None = None,
     resume: str | Path | None = None,
     interruptible: bool = True,
     **options: Any,  # noqa: ANN401 (the options of the method, checked by its constructor)
@@ -47,7 +48,7 @@ def shapley(
     batch_size
         Most coalitions of one call to the game; by default a method asks for all it can.
     progress
-        Called with the evaluations made and the budget after each call to the game.
+        Called after each call to the game with its evaluations, `done` of `total`, see `Progress`.
     resume
         A folder that keeps every value as soon as the game has returned it, see `stored`. After a
         crash, or `kill -9`, the same call goes on where it was.

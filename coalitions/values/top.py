@@ -9,10 +9,11 @@ import numpy as np
 
 from coalitions.checks import GameLike, Seed, as_game, seed_of, whole_number
 from coalitions.errors import InvalidInputError, with_keywords
+from coalitions.execution.progress import Evaluations, OnEvaluations
 from coalitions.game import closed_form_of, players_of, table_of
 from coalitions.games.wrappers import cached
 from coalitions.results import PublicResult, Row
-from coalitions.values.budget import EvaluationProgress, checked_budget, default_budget
+from coalitions.values.budget import checked_budget, default_budget
 from coalitions.values.estimate import Estimate
 from coalitions.values.shapley import best_sampler, shapley
 
@@ -95,7 +96,7 @@ def top_k(
     budget: int | None = None,
     seed: Seed = 0,
     batch_size: int | None = None,
-    progress: EvaluationProgress | None = None,
+    progress: OnEvaluations | None = None,
 ) -> Top:
     """Return the players with the k largest Shapley values; stop as soon as they are settled.
 
@@ -146,10 +147,10 @@ def top_k(
     exact = n < 63 and 1 << n <= most
     sampler = best_sampler(n, most)  # one for all looks, so that nothing is asked for twice
 
-    def report(done: int, size: int) -> None:
-        del done, size  # of this look alone
+    def report(look: Evaluations) -> None:
+        del look  # its figures are of this look alone
         if progress is not None:
-            progress(memory.evaluations, most)
+            progress(Evaluations(memory.evaluations, most))
 
     found: Top | None = None
     try:

@@ -34,7 +34,7 @@ from solvers.solver import (
     SOLVERS,
     Answer,
     Limits,
-    Progress,
+    SearchProgress,
     Solver,
     TimeIsUp,
     fits_table,
@@ -335,8 +335,8 @@ def _certified(
     return answer.certificate
 
 
-def _progress(scaled: ScaledWeights, value: int, bound: int, seconds: float) -> Progress:
-    return Progress(float(scaled.unit * value), scaled.bound(bound), seconds)
+def _progress(scaled: ScaledWeights, value: int, bound: int, seconds: float) -> SearchProgress:
+    return SearchProgress(float(scaled.unit * value), scaled.bound(bound), seconds)
 
 
 # ----------------------------------------------------------------------------------------

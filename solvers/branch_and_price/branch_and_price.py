@@ -45,7 +45,7 @@ from solvers.optimality import OPTIMALITY_TOLERANCE
 from solvers.proofs.certificate import Certificate
 from solvers.proofs.teams import Fork, Leaf, TeamsProof
 from solvers.reductions import ScaledWeights, integer_weights
-from solvers.solver import SOLVERS, Answer, Limits, Progress, Solver, TimeIsUp, is_ctrl_c
+from solvers.solver import SOLVERS, Answer, Limits, SearchProgress, Solver, TimeIsUp, is_ctrl_c
 
 REPORT_EVERY = 0.5
 """Seconds between two reports of progress."""
@@ -154,7 +154,7 @@ def _searched(
             return
         last_report = now
         value = float(scaled.unit * incumbent.value)
-        limits.report(Progress(value, min(general, scaled.bound(tree.bound)), now - started))
+        limits.report(SearchProgress(value, min(general, scaled.bound(tree.bound)), now - started))
 
     tree = TeamSearch(problem, incumbent, allowed=allowed, check=check, seed=limits.seed)
     general = math.inf

@@ -137,7 +137,11 @@ class OverlappingSolution(PublicResult):
         ]
 
 
-@with_keywords()
+@with_keywords(
+    solver="it has one method, an exact one",
+    seed="it draws nothing, and the same graph always has the same answer",
+    threads="it works on one",
+)
 def solve_overlapping(
     graph: GraphLike,
     memberships: int = 2,

@@ -7,6 +7,7 @@ import io
 import pytest
 
 from cli.terminal.progress import EvaluationLine
+from coalitions import Evaluations
 
 
 class Terminal(io.StringIO):
@@ -27,7 +28,7 @@ def written():
         with EvaluationLine(stream=stream, clock=clock, **options) as line:
             for done in range(10, 101, 10):
                 at += seconds
-                line(done, 100)
+                line(Evaluations(done, 100))
         return stream.getvalue()
 
     return report

@@ -116,7 +116,7 @@ def test_progress_ends_at_the_evaluations(name, mixed):
         name,
         budget,
         batch_size=16,
-        progress=lambda done, of: reports.append((done, of)),
+        progress=lambda state: reports.append((state.done, state.total)),
     )
     done = [d for d, _ in reports]
     assert done == sorted(done)

@@ -243,11 +243,11 @@ def test_time_over_while_evaluating_says_so():
         n_players = 18
 
         def __call__(self, coalitions):
-            time.sleep(0.05)
+            time.sleep(0.2)
             return np.zeros(len(coalitions))
 
     with pytest.raises(NoSolutionError, match="65536 of 262144"):
-        solve_game(Slow(), time_limit=0.01)
+        solve_game(Slow(), time_limit=0.1)
 
 
 def test_stopped_early_the_bound_still_holds(rng):
@@ -260,3 +260,20 @@ def test_stopped_early_the_bound_still_holds(rng):
     assert optimum.optimal
     assert stopped.value <= optimum.value <= stopped.bound
     assert stopped.value == worth(table, stopped.structure)
+
+
+@settings(max_examples=40)
+@given(table=tables(), gap=st.sampled_from([0.01, 0.2, 0.9]))
+def test_a_gap_is_where_it_may_stop(table, gap):
+    best, near = solve_game(TableGame(table)), solve_game(TableGame(table), gap=gap)
+    assert near.gap <= gap
+    assert near.value <= best.value <= near.bound
+
+
+def test_a_gap_saves_work_and_is_checked():
+    values = np.random.default_rng(2).normal(size=1 << 14)
+    values[0] = 0
+    assert solve_game(TableGame(values), gap=0.99).stats["extended"] == 0
+    assert solve_game(TableGame(values)).stats["extended"] > 0
+    with pytest.raises(InvalidInputError, match="gap is 1; it must be at least 0"):
+        solve_game(TableGame(values), gap=1)

@@ -161,10 +161,10 @@ def test_progress_of_components_adds_up():
 
     class Chatty(BruteForce):
         def search(self, graph, *, limits, warm_start=None, sizes=None):
-            from solvers.solver import Progress
+            from solvers.solver import SearchProgress
 
             answer = super().search(graph, limits=limits)
-            limits.report(Progress(value=1.0, bound=answer.bound, seconds=0.0))
+            limits.report(SearchProgress(value=1.0, bound=answer.bound, seconds=0.0))
             return answer
 
     block = np.array([[0, 2, 1], [2, 0, -1], [1, -1, 0]], float)

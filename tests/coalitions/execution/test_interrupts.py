@@ -39,8 +39,8 @@ def every_game_is_long(monkeypatch):
 def interrupting(after):
     """Return a progress report that presses Ctrl-C after so many evaluations."""
 
-    def progress(done, budget):
-        if done > after:
+    def progress(state):
+        if state.done > after:
             signal.raise_signal(signal.SIGINT)
 
     return progress
@@ -105,9 +105,9 @@ def test_a_second_ctrl_c_does_not_wait_for_an_estimate(monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return values
 
-    def progress(done, budget):
-        if done > 250:
-            pressed.append(done)
+    def progress(state):
+        if state.done > 250:
+            pressed.append(state.done)
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Leverage, "estimate", estimated)
@@ -150,7 +150,7 @@ def test_a_target_error_keeps_its_looks_and_says_why_it_stopped():
 def test_a_long_game_reports_every_few_coalitions(every_game_is_long):
     seen, calls = [], []
     game = FunctionGame(lambda rows: calls.append(len(rows)) or root(rows), 9)
-    shapley(game, budget=200, progress=lambda done, budget: seen.append((done, budget)))
+    shapley(game, budget=200, progress=lambda state: seen.append((state.done, state.total)))
     assert max(calls) == 16
     assert seen[-1] == (200, 200)
     assert len(seen) == len(calls) >= 200 / 16

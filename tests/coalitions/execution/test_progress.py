@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from coalitions import FunctionGame, shapley, time_left
+from coalitions import Evaluations, FunctionGame, shapley, time_left
 
 
 class Screen(io.StringIO):
@@ -19,7 +19,7 @@ def lines(reports, budget, *, stream=None, every=1.0):
     clock = iter([second for second, _ in reports])
     progress = time_left(stream, every=every, clock=lambda: next(clock))
     for _, done in reports:
-        progress(done, budget)
+        progress(Evaluations(done, budget))
     return stream.getvalue().splitlines()
 
 

@@ -80,9 +80,9 @@ def test_intervals_of_pairs_hold_the_interactions(rng):
 def test_progress_and_batches_reach_every_sampler(method):
     calls, seen = [], []
     game = FunctionGame(lambda rows: calls.append(len(rows)) or rows @ WEIGHTS, 20)
-    banzhaf(game, method=method, budget=500, batch_size=64, progress=lambda *a: seen.append(a))
+    banzhaf(game, method=method, budget=500, batch_size=64, progress=seen.append)
     assert max(calls) <= 64
-    assert seen[-1][1] == 500
+    assert seen[-1].total == 500
     assert len(seen) == len(calls)
 
 

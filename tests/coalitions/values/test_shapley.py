@@ -155,7 +155,7 @@ def test_intervals_are_students():
     wide = Estimate(np.zeros(1), np.ones(1), 9, "permutation", degrees_of_freedom=1)
     assert narrow.interval()[1][0] == pytest.approx(1.959964, abs=1e-6)
     assert wide.interval()[1][0] == pytest.approx(12.706205, abs=1e-6)
-    with pytest.raises(InvalidInputError, match="level"):
+    with pytest.raises(InvalidInputError, match="confidence"):
         narrow.interval(1.0)
 
 

@@ -119,7 +119,7 @@ def test_nothing_is_evaluated_twice_and_the_budget_holds():
     calls = []
     game = FunctionGame(lambda rows: calls.extend(map(tuple, rows)) or np.sin(rows.sum(axis=1)), 12)
     seen = []
-    top = top_k(game, 3, budget=500, progress=lambda done, most: seen.append((done, most)))
+    top = top_k(game, 3, budget=500, progress=lambda state: seen.append((state.done, state.total)))
     assert len(calls) == len(set(calls)) == top.evaluations <= 500
     assert seen[-1] == (top.evaluations, 500)
 

@@ -15,7 +15,7 @@ from coalitions.runtime import clock
 from solvers import SOLVERS, Answer, Limits, solve, verify
 from solvers.branch_and_cut import branching as tree
 from solvers.optimality import positive_weight
-from solvers.solver import Progress
+from solvers.solver import SearchProgress
 
 
 def all_labels(n: int) -> Iterator[list[int]]:
@@ -191,7 +191,7 @@ def test_deadline_in_the_past_gives_an_honest_answer():
 def test_interrupt_returns_the_best_so_far():
     calls = []
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: SearchProgress) -> None:
         calls.append(progress)
         raise KeyboardInterrupt
 
