@@ -287,6 +287,8 @@ class UserInputs:
             changes["metric"] = tuple(map(_named, self.metrics))
         for key in ("dataset", "model", "loss", "metric"):
             _check_mark(key, getattr(config, key), changes.get(key))
+        for key in ("model", "loss", "metric"):
+            _check_given_once(key, getattr(config, key), changes.get(key))
         return replace(config, **changes), data
 
     def network(self, seed: int) -> nn.Module:
@@ -426,6 +428,22 @@ def _check_mark(key: str, there: Any, brought: Any) -> None:  # noqa: ANN401 (se
         f"{word} is not the {word} that the run began with ({there} then, {brought} now); give the"
         " same again"
     )
+
+
+def _check_given_once(key: str, there: Any, brought: Any) -> None:  # noqa: ANN401 (settings)
+    """Refuse what the settings and the call both name, unless it is the same."""
+    if brought is None or there in ("auto", (), brought):
+        return
+    word = {"metric": "metrics"}.get(key, key)
+    raise InvalidInputError(
+        f"the settings say {key} = {_listed(there)}, and {word}= brings {_listed(brought)}; give"
+        " one of them"
+    )
+
+
+def _listed(names: str | Sequence[str]) -> str:
+    texts = (names,) if isinstance(names, str) else names
+    return ", ".join(each.partition(MARK)[0] for each in texts)
 
 
 def _named(given: str | Callable[..., Any]) -> str:

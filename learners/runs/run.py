@@ -78,7 +78,7 @@ def run(
         Name of a loss, or a function of outputs and targets.
     metrics
         What models are judged by: names, or functions of targets and outputs (numpy arrays) where
-        higher is better.
+        higher is better. Settings that name another `metric` are refused, as for model and loss.
     target
         The column to predict, if data are tables. The configuration may name it, too.
     client_column

@@ -107,6 +107,25 @@ def test_unknown_keywords_are_refused_in_a_sentence(name):
         getattr(learners, name)(no_such_thing=1)
 
 
+def one_call(function, settings, **brought):
+    more = {run: {}, compare: {"seeds": 1}, tune: {"seeds": 1, "trials": 2, "space": {"lr": [0.1]}}}
+    return function(SMALL | {"rounds": 1} | settings, **more[function], **brought)
+
+
+@pytest.mark.parametrize("function", [run, compare, tune])
+def test_a_setting_and_an_argument_do_not_replace_each_other(function):
+    with pytest.raises(InvalidInputError, match="metric = macro-f1, and metrics= brings accuracy"):
+        one_call(function, {"metric": ["macro-f1"]}, metrics=["accuracy"])
+    with pytest.raises(InvalidInputError, match="loss = bce, and loss= brings cross-entropy"):
+        one_call(function, {"loss": "bce"}, loss="cross-entropy")
+
+
+@pytest.mark.parametrize("function", [run, compare, tune])
+def test_the_same_may_be_said_twice(function):
+    found = one_call(function, {"metric": ["macro-f1"]}, metrics=["macro-f1"])
+    assert "macro-f1" in found.to_json()
+
+
 def test_searches_are_results():
     assert issubclass(learners.Tuned, PublicResult)
     assert issubclass(learners.Reproduced, PublicResult)
