@@ -395,11 +395,20 @@ def test_players_have_their_names(result):
 def test_a_key_has_one_type_in_all_documents():
     kinds: dict[str, set[type]] = {}
     for each in results():
-        for key, value in each.to_dict().items():
-            if value is not None:
-                kind = float if type(value) is int else type(value)
-                kinds.setdefault(key, set()).add(kind)
+        note_kinds(each.to_dict(), kinds)
     assert {key: each for key, each in kinds.items() if len(each) > 1} == {}
+
+
+def note_kinds(value, kinds):
+    """Add the type of each key of a document, however deep; names of players are no keys."""
+    if isinstance(value, list):
+        for each in value:
+            note_kinds(each, kinds)
+    if isinstance(value, dict) and not {*value} & {*LABELS, "0"}:
+        for key, each in value.items():
+            if each is not None:
+                kinds.setdefault(key, set()).add(float if type(each) is int else type(each))
+                note_kinds(each, kinds)
 
 
 def test_pictures_where_there_is_one():

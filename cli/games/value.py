@@ -240,7 +240,7 @@ def _print(document: Document, found: Estimate | Interactions) -> None:
         table = Table("players", title, "± standard error", box=None, pad_edge=False)
         for pair in document["interactions"]:
             name = visible(" – ".join(pair["coalition"]))
-            table.add_row(name, figure(pair["value"], 6), f"{pair['stderr']:.2g}")
+            table.add_row(name, figure(pair["value"], 6), f"{pair['error']:.2g}")
         table.columns[2].justify = "right"
     else:
         table = _bars(found, document["concept"], list(document["values"]))

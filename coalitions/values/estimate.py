@@ -340,7 +340,7 @@ class Interactions(PublicResult):
             "index": self.index,
             "order": self.order,
             "interactions": [
-                {"coalition": [self.labels[i] for i in c], "value": value, "stderr": error}
+                {"coalition": [self.labels[i] for i in c], "value": value, "error": error}
                 for c, value, error in numbers
             ],
             "evaluations": self.evaluations,

@@ -130,7 +130,7 @@ class Tuned(PublicResult):
                 name: {
                     "space": {key: str(each) for key, each in search.spaces[name].items()},
                     "best": best.document(),
-                    "trials": [each.document() for each in self.trials if each.algorithm == name],
+                    "tried": [each.document() for each in self.trials if each.algorithm == name],
                 }
                 for name, best in self.best.items()
             },

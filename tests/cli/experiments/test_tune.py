@@ -31,10 +31,10 @@ def test_what_is_found_is_what_compare_takes_and_it_says_who_was_not_tuned(tmp_p
     first = found(typed(*TUNE, "--out", "kept", "--json"))
     for name in ("fedprox", "local"):
         own = first["algorithms"][name]
-        assert [each["trial"] for each in own["trials"]] == [0, 1, 2]
-        assert own["trials"][0]["values"] == {}  # the method as it is
-        assert own["best"]["score"] == max(each["score"] for each in own["trials"])
-    assert set(first["algorithms"]["fedprox"]["trials"][1]["values"]) == {"lr", "mu"}
+        assert [each["trial"] for each in own["tried"]] == [0, 1, 2]
+        assert own["tried"][0]["values"] == {}  # the method as it is
+        assert own["best"]["score"] == max(each["score"] for each in own["tried"])
+    assert set(first["algorithms"]["fedprox"]["tried"][1]["values"]) == {"lr", "mu"}
     file = tmp_path / "kept" / "tuned.toml"
     settings = tomllib.loads(file.read_text())
     assert settings["tuned"]["fedprox"] == first["algorithms"]["fedprox"]["best"]["values"]
@@ -76,7 +76,7 @@ def test_the_file_is_printed_where_nothing_is_kept(typed):  # noqa: F811
 def test_a_learning_rate_at_which_training_does_not_stay_finite_is_not_chosen(typed):  # noqa: F811
     command = (*SEARCH, "--algorithms", "fedavg", "--json", "--quiet")
     document = found(typed(*command, "--space", "lr=10000"))
-    assert [each["score"] for each in document["algorithms"]["fedavg"]["trials"]][1:] == 2 * [None]
+    assert [each["score"] for each in document["algorithms"]["fedavg"]["tried"]][1:] == 2 * [None]
     assert document["algorithms"]["fedavg"]["best"]["trial"] == 0
     together = found(typed(*command, "--space", "lr=10000", "--jobs", "3"))
     assert together == document
@@ -157,7 +157,7 @@ def test_nothing_of_a_file_is_dropped(tmp_path, typed):  # noqa: F811
     typed(*command, "--set", "mu=0.25", "--out", "set")
     assert "mu = 0.25" in (tmp_path / "set" / "tuned.toml").read_text()
     searched = found(typed(*command, "--space", "mu=1..2", "--out", "searched", "--json"))
-    first, second = searched["algorithms"]["fedprox"]["trials"]
+    first, second = searched["algorithms"]["fedprox"]["tried"]
     assert first["values"] == {}
     assert 1 <= second["values"]["mu"] <= 2
     kept = tmp_path / "searched" / "fedprox-trial0-rounds1-seed7" / "config.toml"
