@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from coalitions.extras import needed
-from coalitions.formatting import figure, listed, visible
+from coalitions.formatting import figure, listed, visible, visible_lines
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -107,7 +107,8 @@ class SmallTable:
         body = "".join(
             f"<tr>{''.join(f'<td>{words(cell)}</td>' for cell in row)}</tr>" for row in self.rows
         )
-        below = f"<p>{words(self.below)}</p>" if self.below else ""
+        lines = self.below.split("\n") if self.below else []
+        below = "".join(f"<p>{words(line)}</p>" for line in lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
     @property
@@ -123,7 +124,7 @@ class SmallTable:
                 gap = " " * (width - _width(cell))
                 cells.append(cell + gap if number < self.n_left else gap + cell)
             written.append("  ".join(cells).rstrip())
-        return "\n".join([*written, *(["", visible(self.below)] if self.below else [])])
+        return "\n".join([*written, *(["", visible_lines(self.below)] if self.below else [])])
 
 
 def cell_text(cell: object) -> str:

@@ -238,7 +238,7 @@ class Solution(PublicResult):
         """Return a table of the coalitions, and below it the verdict."""
         from solvers.drawing.solution_tables import solution_shown
 
-        return solution_shown(self)
+        return solution_shown(self.to_dict(), self.stats.get("model"))
 
     @property
     def gap(self) -> float:

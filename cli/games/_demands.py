@@ -7,7 +7,7 @@ import inspect
 import io
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -17,15 +17,12 @@ import typer
 from cli.terminal.flags import with_flags
 from coalitions.errors import InvalidInputError
 from coalitions.files.opening import check_whole
-from coalitions.formatting import composed, listed, players_by_name, quoted
+from coalitions.formatting import composed, players_by_name
 
 # ----------------------------------------------------------------------------------------
 # Demands on a structure, from flags and in words: who is kept together, who apart, what sizes.
 
 Pairs = Sequence[tuple[int, int]]
-
-MOST_PAIRS = 3
-"""So many pairs are named in a sentence; the others are counted."""
 
 
 def names_in(group: str, labels: Sequence[str] = ()) -> list[str]:
@@ -61,67 +58,6 @@ def pairs_of(groups: list[str] | None, labels: Sequence[str], option: str) -> li
             )
         pairs += itertools.combinations(players_by_name(names, labels, option), 2)
     return pairs
-
-
-def structures_in_words(
-    labels: Sequence[str],
-    must_link: Pairs,
-    cannot_link: Pairs,
-    n_groups: int | Sequence[int] | None = None,
-    min_size: int | None = None,
-    max_size: int | None = None,
-    weights: Mapping[str, float] | None = None,
-    max_weight: float | None = None,
-    at_least_one_of: Sequence[Sequence[str]] = (),
-) -> str | None:
-    """Return which structures meet the demands, in words, or None if all do.
-
-    Examples
-    --------
-    >>> structures_in_words(["ann", "bob", "cleo"], [(1, 2)], [(0, 1)])
-    'structures that keep ann and bob apart, and bob and cleo together'
-    >>> structures_in_words(["ann", "bob", "cleo"], [], [], max_size=2)
-    'structures with at most 2 players each'
-    >>> structures_in_words(["ann", "bob"], [], [], n_groups=[1, 2], at_least_one_of=[["ann"]])
-    'structures of 1 to 2 coalitions with one of ann in each'
-    """
-    words = "structures"
-    if n_groups is not None:
-        least, largest = (n_groups, n_groups) if isinstance(n_groups, int) else n_groups
-        count = str(least) if least == largest else f"{least} to {largest}"
-        words += f" of {count} {'coalition' if largest == 1 else 'coalitions'}"
-    each = []
-    if min_size is not None and max_size is not None:
-        count = str(min_size) if min_size == max_size else f"{min_size} to {max_size}"
-        each.append(f"{count} players each")
-    elif min_size is not None:
-        each.append(f"at least {min_size} players each")
-    elif max_size is not None:
-        each.append(f"at most {max_size} players each")
-    if max_weight is not None:
-        each.append(f"a weight of at most {max_weight:g} each")
-    each += [f"one of {_listed(role)} in each" for role in at_least_one_of]
-    if each:
-        words += f" with {', '.join(each)}"
-    kept = [
-        f"{_named(pairs, labels)} {how}"
-        for pairs, how in ((cannot_link, "apart"), (must_link, "together"))
-        if pairs
-    ]
-    if kept:
-        words += f" that keep {', and '.join(kept)}"
-    return None if words == "structures" else words
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_PAIRS
-    return listed(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
-
-
-def _named(pairs: Pairs, labels: Sequence[str]) -> str:
-    names = ", ".join(f"{quoted(labels[a])} and {quoted(labels[b])}" for a, b in pairs[:MOST_PAIRS])
-    more = len(pairs) - MOST_PAIRS
-    return names if more <= 0 else f"{names} and {more} more {'pair' if more == 1 else 'pairs'}"
 
 
 def by_name(pairs: Pairs, labels: Sequence[str]) -> list[list[str]]:

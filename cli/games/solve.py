@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import DEMANDS, DemandFlags, structures_in_words, takes_demands
+from cli.games._demands import DemandFlags, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.completion import completion
 from cli.terminal.output import (
@@ -230,55 +230,23 @@ def print_solution(document: Mapping[str, Any], model: str | None = None) -> Non
     """
     from rich.table import Table
 
-    console = stdout()
-    blocks, inside = document["coalitions"], document.get("synergies_inside")
-    table = Table("", "coalition", "players", box=None, pad_edge=False)
-    table.columns[2].justify = "right"
-    if inside is not None:
-        table.add_column("synergy inside", justify="right")
-    for number, block in enumerate(blocks, 1):
-        more = f" … ({len(block) - MOST_NAMES} more)" if len(block) > MOST_NAMES else ""
-        names = visible(listed(block[:MOST_NAMES]) + more)
-        worth = () if inside is None else (figure(inside[number - 1]),)
-        table.add_row(str(number), names, str(len(block)), *worth)
-        if number == MOST_ROWS < len(blocks):
-            table.add_row("…", f"({len(blocks) - MOST_ROWS} more coalitions)", "")
-            break
-    console.print(table)
-    among = _among(document)
-    if document["optimal"]:
-        verdict = (
-            "optimal: no structure is worth more" if among is None else f"optimal among {among}"
-        )
-    else:
-        limit = "" if among is None else f" among {among}"
-        most = figure(document["bound"])
-        verdict = f"not proven: at most {most} is possible{limit}, gap {document['gap']:.3%}"
-    console.print(
-        f"\nvalue {figure(document['value'])}   {visible(verdict)}",
-        soft_wrap=among is not None,  # a statement about names stays in one line
-    )
-    console.print(f"{document['solver']}, {document['seconds']:.3f} s")
-    if model is not None:  # somebody else answered, or nobody had the time
-        console.print(f"model: {model}")
+    from solvers.drawing.solution_tables import solution_shown
 
-
-def _among(document: Mapping[str, Any]) -> str | None:
-    """Return which structures meet the demands that a document records; None if all do."""
-    names = [name for block in document["coalitions"] for name in block]
-    number = {name: place for place, name in enumerate(names)}
-    links = {
-        key: [(number[a], number[b]) for a, b in document.get(key, ())]
-        for key in ("must_link", "cannot_link")
-    }
-    sizes = {name: document[name] for name in DEMANDS if name in document}
-    return structures_in_words(names, **{**links, **sizes})
+    shown = solution_shown(document, model)
+    table = Table(*shown.heads, box=None, pad_edge=False)
+    for column in table.columns[shown.n_left :]:
+        column.justify = "right"
+    for row in shown.rows:
+        table.add_row(*row)
+    stdout().print(table)
+    stdout().print(f"\n{shown.below}", soft_wrap=True)
 
 
 def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool) -> None:
     """Print the structures that follow, each by the coalitions that the best one has not."""
     from rich.table import Table
 
+    from solvers.drawing.solution_tables import MOST_NAMES, MOST_ROWS
     from solvers.optimality import at_stake, is_optimal
 
     if not solution.others:
@@ -310,11 +278,6 @@ def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool)
             " --canonical always gives the same one",
             soft_wrap=True,
         )
-
-
-MOST_NAMES = 40
-MOST_ROWS = 100
-"""What is printed of a large structure; --json and --output have all of it."""
 
 
 COMMANDS = {"solve": solve_command}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import structures_in_words
 from cli.games._game_file import read_game
 from cli.terminal.output import (
     Format,
@@ -60,6 +59,7 @@ def stability_command(
     """
     from coalitions.structures.stability import deviations
     from coalitions.values.owen_myerson import payoffs
+    from solvers.drawing.solution_tables import structures_in_words
 
     check_output(output)
     reading: dict[str, Any] = {"symmetrise": symmetrise, "missing": missing, "threshold": threshold}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.games._demands import DemandFlags, Pairs, structures_in_words, takes_demands
+from cli.games._demands import DemandFlags, Pairs, takes_demands
 from cli.games._game_file import read_graph
 from cli.terminal.output import (
     Format,
@@ -143,6 +143,8 @@ def _statement(checked: Verification, graph: SynergyGraph, sizes: dict[str, Any]
     """Return what was proven, in words; None if no bound was checked."""
     if checked.bound is None:
         return None
+    from solvers.drawing.solution_tables import structures_in_words
+
     among = structures_in_words(graph.labels, checked.must_link, checked.cannot_link, **sizes)
     if among is None:
         return "the structure is optimal" if checked.optimal else "not closed: a gap remains"

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from cli.games._demands import structures_in_words
 from cli.games.verify import verify_command
 from coalitions import CoalitionStructure, InvalidInputError, SynergyGraph
 from solvers import Certificate, solve, verify
+from solvers.drawing.solution_tables import structures_in_words
 from tests.cli.games.test_solve import EXAMPLE
 from tests.cli.typed import typed as coalitions
 

@@ -282,3 +282,17 @@ def test_wishes_of_one_direction_are_summed_and_told_of(tmp_path):
     check_refused(refused, "--symmetrize", "'Sum'", "mean")
     refused = coalitions("verify", "w.csv", "s.json", "--symmetrise", "mean", cwd=tmp_path)
     assert (refused.returncode, "was made with --symmetrize sum" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_size": 3}, {"n_groups": 4}])
+def test_what_is_printed_is_the_result_as_text(limits):
+    import solvers
+
+    path = "examples/data/three_domains.csv"
+    flags = [
+        word for key, value in limits.items() for word in (f"--{key}".replace("_", "-"), value)
+    ]
+    printed = coalitions("solve", path, *flags).stdout.splitlines()
+    written = str(solvers.solve(path, **limits)).splitlines()
+    assert [line.rstrip() for line in printed[:-1]] == written[:-1]
+    assert printed[-1].partition(",")[0] == written[-1].partition(",")[0]  # without the seconds

@@ -259,10 +259,10 @@ def test_a_notebook_shows_a_table_and_the_verdict():
     page = solve(graph, "brute-force")._repr_html_()
     assert "&lt;b&gt;ann&lt;/b&gt;, bob &amp; co" in page
     assert "<td>2.5</td>" in page
-    assert "value 2.5, optimal; brute-force" in page
+    assert "<p>value 2.5   optimal: no structure is worth more</p><p>brute-force, " in page
     many = SynergyGraph(np.zeros((200, 200)))
     page = solution_of(many, np.arange(200))._repr_html_()
-    assert "(150 more coalitions)" in page
+    assert "(100 more coalitions)" in page
     assert "synergy inside" not in page
     unproven = replace(solution_of(graph, [0, 1]), bound=9.0, positive_weight=9.0)
     assert "not proven: at most 9 is possible" in unproven._repr_html_()
@@ -270,13 +270,14 @@ def test_a_notebook_shows_a_table_and_the_verdict():
 
 def test_print_shows_the_same_table_as_text(friends):
     solution = solve(friends, "brute-force", must_link=[("ann", "cleo")])
-    head, first, second, empty, verdict = str(solution).splitlines()
+    head, first, second, empty, verdict, solver = str(solution).splitlines()
     assert head.split() == ["coalition", "players", "synergy", "inside"]
-    assert first.split() == ["0", "ann,", "bob,", "cleo", "3", "2"]
-    assert second.split() == ["1", "dan", "1", "0"]
+    assert first.split() == ["1", "ann,", "bob,", "cleo", "3", "2"]
+    assert second.split() == ["2", "dan", "1", "0"]
     assert len(head) == len(first) == len(second)
     assert empty == ""
-    assert verdict.startswith("value 2, optimal among structures that meet the demands")
+    assert verdict == "value 2   optimal among structures that keep ann and cleo together"
+    assert solver.startswith("brute-force, ")
     assert repr(solution).startswith("Solution(structure=")
     odd = SynergyGraph([[0, 1.0], [1.0, 0]], ["an\x1bn", "李"])
     assert "an\\x1bn, 李" in str(solve(odd))
