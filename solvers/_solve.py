@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coalitions.checks import GraphLike, Seed, as_graph
 from coalitions.runtime import clock
@@ -12,9 +12,6 @@ from solvers.demands import Count, Demands, Pairs, Roles, Weights
 from solvers.search import solve_demands
 from solvers.solution import Solution
 from solvers.solver import SOLVERS, SearchProgress, Solver
-
-if TYPE_CHECKING:
-    pass
 
 
 def solve(

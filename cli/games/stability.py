@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,6 @@ from cli.terminal.output import (
     visible,
 )
 from solvers.solution_file import check_reading, links_of, read_document, sizes_of, structure_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def stability_command(

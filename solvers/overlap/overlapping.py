@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +32,6 @@ from solvers.overlap.profitable import MOST_PLAYERS, IntMatrix, Listed, listed
 from solvers.reductions import ScaledWeights, conditioned_for_overlap, integer_weights
 from solvers.solution import relative_gap
 from solvers.solver import Limits, heeding_ctrl_c
-
-if TYPE_CHECKING:
-    pass
 
 GENERATION_SHARE = 0.6
 """Share of the time for generating coalitions; the rest is for choosing among them."""
