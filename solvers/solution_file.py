@@ -158,7 +158,7 @@ def verdict(solution: Solution) -> str:
 Pairs = Sequence[tuple[int, int]]
 
 
-class Players(Protocol):
+class NamedPlayers(Protocol):
     """Players with names: a synergy graph or a game from a file."""
 
     @property
@@ -187,7 +187,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def structure_of(document: dict[str, Any], players: Players, path: Path) -> CoalitionStructure:
+def structure_of(document: dict[str, Any], players: NamedPlayers, path: Path) -> CoalitionStructure:
     """Return the structure of a solution's document, whose players go by name."""
     from coalitions.structure import CoalitionStructure
 
@@ -209,7 +209,7 @@ def structure_of(document: dict[str, Any], players: Players, path: Path) -> Coal
     return structure
 
 
-def links_of(document: dict[str, Any], players: Players, path: Path) -> dict[str, Pairs]:
+def links_of(document: dict[str, Any], players: NamedPlayers, path: Path) -> dict[str, Pairs]:
     """Return the demands that a solution's document records: pairs that are together, and apart."""
     links: dict[str, Pairs] = {}
     for name in ("must_link", "cannot_link"):
@@ -224,7 +224,7 @@ def links_of(document: dict[str, Any], players: Players, path: Path) -> dict[str
     return links
 
 
-def sizes_of(document: dict[str, Any], players: Players, path: Path) -> dict[str, Any]:
+def sizes_of(document: dict[str, Any], players: NamedPlayers, path: Path) -> dict[str, Any]:
     """Return the demands on coalitions and their number that a solution's document records."""
     sizes: dict[str, Any] = {}
     for name in ("n_groups", "min_size", "max_size"):
@@ -291,7 +291,7 @@ def number_of(document: dict[str, Any], name: str, path: Path) -> float | None:
     )
 
 
-def read_structure(path: Path, players: Players) -> CoalitionStructure:
+def read_structure(path: Path, players: NamedPlayers) -> CoalitionStructure:
     """Return the structure in a solution's JSON file."""
     return structure_of(read_document(path), players, path)
 

@@ -13,7 +13,7 @@ from cli.terminal.output import WRITTEN, Json, figure, print_json, stdout, visib
 from coalitions.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from learners.runs.predictions import Predictions
+    from learners.runs.predictions import PredictedRows
 
 
 def predict_command(
@@ -62,7 +62,7 @@ def predict_command(
     stdout().print(table)
 
 
-def _rows(found: Predictions) -> list[list[str | float]]:
+def _rows(found: PredictedRows) -> list[list[str | float]]:
     """Return a heading, then the line, the prediction and the probabilities of each row."""
     chances = found.probabilities or {}
     heading: list[str | float] = ["line", found.target, *(f"p({name})" for name in chances)]
@@ -75,7 +75,7 @@ def _rows(found: Predictions) -> list[list[str | float]]:
     ]
 
 
-def _csv(found: Predictions) -> str:
+def _csv(found: PredictedRows) -> str:
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(_rows(found))
     return file.getvalue()

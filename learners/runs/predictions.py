@@ -23,7 +23,7 @@ from learners.runs.result import load_model
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class PredictedRows:
     """Predictions of new rows, in the order of the rows.
 
     Attributes
@@ -61,7 +61,7 @@ class Predictions:
         }
 
 
-def predict(out: Path, client: str, rows: Path) -> Predictions:
+def predict(out: Path, client: str, rows: Path) -> PredictedRows:
     """Return what a client's model predicts of the rows in a file.
 
     Parameters
@@ -103,11 +103,11 @@ def predict(out: Path, client: str, rows: Path) -> Predictions:
     lines = tuple(map(int, new.table.lines[new.chosen]))
     if schema.task == "regression":
         found = outputs.reshape(len(new)) * encoder.target.unit + encoder.target.centre
-        return Predictions(client, schema.target, lines, tuple(found.tolist()), None)
+        return PredictedRows(client, schema.target, lines, tuple(found.tolist()), None)
     chances = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     best = chances.argmax(axis=1).tolist()
-    return Predictions(
+    return PredictedRows(
         client,
         schema.target,
         lines,
