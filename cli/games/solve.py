@@ -239,7 +239,8 @@ def print_solution(document: Mapping[str, Any], model: str | None = None) -> Non
     for row in shown.rows:
         table.add_row(*row)
     stdout().print(table)
-    stdout().print(f"\n{shown.below}", soft_wrap=True)
+    # A statement about names stays in one line.
+    stdout().print(f"\n{shown.below}", soft_wrap=" among " in shown.below)
 
 
 def _print_others(graph: SynergyGraph, solution: Solution, *, all_optimal: bool) -> None:
